@@ -1,0 +1,9 @@
+//! The engine of Impel: RESP codec, commands, state, records, snapshot encoding and the reply gate.
+//!
+//! Pure and synchronous. Nothing in this crate does I/O, reads a clock, spawns, awaits, draws randomness, or lets the
+//! order of a hash table show. Time, memory use and whatever else comes from outside is an argument.
+
+pub mod id;
+pub mod limits;
+pub mod resp;
+pub mod state;

@@ -1,0 +1,32 @@
+//! Every fixed bound of the engine, with its reason. Bounds that a user may change are settings (`settings.rs`); their
+//! defaults and ranges stand there. Nothing outside this file may invent a limit of its own.
+
+/// Number of databases that `SELECT` can reach. Redis's default; clients and tests rely on 16.
+pub const DATABASES: usize = 16;
+
+/// Longest inline command line, in bytes, before its newline has come. Redis: `PROTO_INLINE_MAX_SIZE`.
+pub const INLINE_MAX_BYTES: usize = 64 * 1024;
+
+/// Most arguments in one command. Redis: 1024 * 1024 for an authenticated client.
+pub const ARGUMENTS_MAX: usize = 1024 * 1024;
+
+/// Before authentication a client may send no more than this many arguments … Redis: 10.
+pub const ARGUMENTS_MAX_UNAUTHENTICATED: usize = 10;
+
+/// … of no more than this many bytes each. Redis: 16384.
+pub const BULK_MAX_UNAUTHENTICATED_BYTES: usize = 16 * 1024;
+
+/// Largest string value. Redis: `proto-max-bulk-len`, 512 MiB.
+pub const STRING_MAX_BYTES: usize = 512 * 1024 * 1024;
+
+/// Largest sum of field and value bytes of one stream entry. Redis: `STREAM_LISTPACK_MAX_SIZE`, 1 GiB.
+pub const ENTRY_MAX_BYTES: usize = 1 << 30;
+
+/// Blocks in one span of a stream's entries: the unit in which a large stream is shared with a snapshot and freed.
+pub const BLOCKS_PER_SPAN: usize = 256;
+
+/// Entries in one chunk of a pending entries list: the unit that an index is kept for.
+pub const PENDING_PER_CHUNK: usize = 128;
+
+/// Chunks in one node of a pending entries list: the unit that is shared with a snapshot and freed.
+pub const CHUNKS_PER_NODE: usize = 128;

@@ -1,0 +1,3 @@
+//! The wire: requests in ([`decode`]), replies out ([`encode`]). Knows RESP2, RESP3 and inline commands; knows no command.
+
+pub mod encode;

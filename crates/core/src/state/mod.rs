@@ -1,0 +1,3 @@
+//! What a server knows. Plain data with its indexes; changed only by `engine::apply`.
+
+pub mod codec;

@@ -1,0 +1,3 @@
+//! Developer commands: `cargo xtask --help`.
+
+fn main() {}
