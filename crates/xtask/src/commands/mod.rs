@@ -1,0 +1,23 @@
+//! One developer command a file. Each takes its words and answers whether all went well.
+
+pub mod golden;
+
+use crate::arguments::Stop;
+
+/// What a command answers: true when nothing failed.
+pub type Answer = Result<bool, Stop>;
+
+/// A command of `cargo xtask`.
+#[derive(Debug)]
+pub struct Command {
+    /// The word that calls it.
+    pub name: &'static str,
+    /// One line for the overview.
+    pub about: &'static str,
+    /// Runs it with the words after its name.
+    pub run: fn(&[String]) -> Answer,
+}
+
+/// Every command, in the order of the overview.
+pub const COMMANDS: &[Command] =
+    &[Command { name: "golden", about: "play the golden cases against a server", run: golden::run }];

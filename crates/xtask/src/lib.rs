@@ -1,0 +1,22 @@
+//! What the developer commands are made of: a protocol client, servers started for a test, and players for the
+//! golden and the field cases. Tests elsewhere may use it too.
+//!
+//! It may start, stop and talk to servers; it must never share code with the server that it judges.
+
+pub mod arguments;
+pub mod commands;
+pub mod golden;
+pub mod resp;
+
+use std::path::{Path, PathBuf};
+
+/// The folder of the workspace.
+pub fn project_root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).expect("this crate lives in crates/xtask").to_path_buf()
+}
+
+/// Material beside the project that some checks compare against, where it is present.
+pub fn shared_folder() -> Option<PathBuf> {
+    Some(project_root().join("../shared")).filter(|path| path.is_dir())
+}
