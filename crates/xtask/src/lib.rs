@@ -5,8 +5,10 @@
 
 pub mod arguments;
 pub mod commands;
+pub mod field;
 pub mod golden;
 pub mod resp;
+pub mod server;
 
 use std::path::{Path, PathBuf};
 

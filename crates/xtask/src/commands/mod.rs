@@ -1,5 +1,6 @@
 //! One developer command a file. Each takes its words and answers whether all went well.
 
+pub mod field;
 pub mod golden;
 
 use crate::arguments::Stop;
@@ -19,5 +20,7 @@ pub struct Command {
 }
 
 /// Every command, in the order of the overview.
-pub const COMMANDS: &[Command] =
-    &[Command { name: "golden", about: "play the golden cases against a server", run: golden::run }];
+pub const COMMANDS: &[Command] = &[
+    Command { name: "golden", about: "play the golden cases against a server", run: golden::run },
+    Command { name: "field", about: "play the field cases against a server", run: field::run },
+];

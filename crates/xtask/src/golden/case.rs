@@ -107,7 +107,7 @@ pub enum Step {
         /// What goes out.
         sent: Sent,
         /// What must happen.
-        outcome: Outcome,
+        outcome: Box<Outcome>,
         /// The mark of this step alone.
         mark: Option<String>,
         /// The step as it is shown in messages.
@@ -236,7 +236,7 @@ fn parse_step(json: &Json, protocols: &[Protocol]) -> Result<Step, String> {
         parse_reply(object, protocols)?
     };
     let shown = format!("{connection}> {}", shown_command(object));
-    Ok(Step::Talk { connection, sent, outcome, mark: text_of(object, "mark")?, shown })
+    Ok(Step::Talk { connection, sent, outcome: Box::new(outcome), mark: text_of(object, "mark")?, shown })
 }
 
 fn parse_reply(object: &Map<String, Json>, protocols: &[Protocol]) -> Result<Outcome, String> {
