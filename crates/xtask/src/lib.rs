@@ -7,6 +7,7 @@ pub mod arguments;
 pub mod commands;
 pub mod field;
 pub mod golden;
+pub mod parts;
 pub mod resp;
 pub mod server;
 
@@ -16,6 +17,11 @@ use std::path::{Path, PathBuf};
 pub fn project_root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.ancestors().nth(2).expect("this crate lives in crates/xtask").to_path_buf()
+}
+
+/// Where cargo builds, and where our own outputs go.
+pub fn target_folder() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| project_root().join("target"), PathBuf::from)
 }
 
 /// Material beside the project that some checks compare against, where it is present.

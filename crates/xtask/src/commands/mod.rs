@@ -2,6 +2,7 @@
 
 pub mod field;
 pub mod golden;
+pub mod test;
 
 use crate::arguments::Stop;
 
@@ -21,6 +22,7 @@ pub struct Command {
 
 /// Every command, in the order of the overview.
 pub const COMMANDS: &[Command] = &[
+    Command { name: "test", about: "run every test there is and count", run: test::run },
     Command { name: "golden", about: "play the golden cases against a server", run: golden::run },
     Command { name: "field", about: "play the field cases against a server", run: field::run },
 ];
