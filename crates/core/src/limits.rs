@@ -7,8 +7,8 @@ pub const DATABASES: usize = 16;
 /// Longest inline command line, in bytes, before its newline has come. Redis: `PROTO_INLINE_MAX_SIZE`.
 pub const INLINE_MAX_BYTES: usize = 64 * 1024;
 
-/// Most arguments in one command. Redis: 1024 * 1024 for an authenticated client.
-pub const ARGUMENTS_MAX: usize = 1024 * 1024;
+/// Most arguments in one command. Redis: `INT_MAX`. Nothing is taken for what was announced and has not come.
+pub const MULTIBULK_MAX: i64 = i32::MAX as i64;
 
 /// Before authentication a client may send no more than this many arguments … Redis: 10.
 pub const ARGUMENTS_MAX_UNAUTHENTICATED: usize = 10;
