@@ -1,7 +1,7 @@
 //! A chunk: up to `PENDING_PER_CHUNK` pending entries in ID order, as five packed columns in one buffer.
 //!
 //! ```text
-//! data:  | ms × capacity | seq × capacity | delivered × capacity | consumer × capacity | deliveries × capacity |
+//! data:  | ms × capacity | seq × capacity | delivered × capacity | consumer × capacity | deliveries × capacity | padding |
 //! ```
 //!
 //! Each column takes `capacity * width` bytes, of which the first `len * width` are in use. Column by column, because a
@@ -10,7 +10,7 @@
 //!
 //! A chunk never looks beyond itself: where it stands in the tree and what the tree knows of it is `node.rs`.
 
-use super::column::{Frame, Values, View, extremes};
+use super::column::{Frame, PADDING_BYTES, Values, View, extremes};
 use super::{ConsumerRef, Pending};
 use crate::id::StreamId;
 use crate::limits::PENDING_PER_CHUNK;
@@ -57,15 +57,17 @@ pub(super) struct Shared {
 impl Chunk {
     /// A chunk of exactly these entries, in exactly as much memory as they need. They ascend; there is at least one.
     pub fn from_entries(entries: &[Pending]) -> Chunk {
-        debug_assert!(!entries.is_empty() && entries.len() <= PENDING_PER_CHUNK);
-        let len = entries.len();
         let mut columns = [[0; PENDING_PER_CHUNK]; COLUMNS];
         for (index, entry) in entries.iter().enumerate() {
-            let row = row(entry);
-            for (column, value) in columns.iter_mut().zip(row) {
+            for (column, value) in columns.iter_mut().zip(row(entry)) {
                 column[index] = value;
             }
         }
+        Chunk::from_columns(entries.len(), &columns)
+    }
+
+    fn from_columns(len: usize, columns: &[Values; COLUMNS]) -> Chunk {
+        debug_assert!(len > 0 && len <= PENDING_PER_CHUNK);
         let frames = columns.each_ref().map(|values| {
             let (low, high) = extremes(&values[..len]);
             Frame::tight(low, high)
@@ -90,7 +92,7 @@ impl Chunk {
         let stride: usize = frames.iter().map(|frame| usize::from(frame.width)).sum();
         Chunk {
             bases: frames.map(|frame| frame.base),
-            data: vec![0; capacity * stride].into_boxed_slice(),
+            data: vec![0; capacity * stride + PADDING_BYTES].into_boxed_slice(),
             widths: frames.map(|frame| frame.width),
             len: 0,
             capacity: capacity as u8,
@@ -122,7 +124,7 @@ impl Chunk {
     #[inline]
     fn view(&self, column: usize) -> View<'_> {
         let (frame, offset) = (self.frame(column), self.offset(column));
-        View { frame, bytes: &self.data[offset..][..self.len() * usize::from(frame.width)], len: self.len() }
+        View { frame, bytes: &self.data[offset..], len: self.len() }
     }
 
     /// The ID at `index`.
@@ -131,10 +133,11 @@ impl Chunk {
         StreamId { ms: self.view(MS).get(index), seq: self.view(SEQ).get(index) }
     }
 
-    /// The delivery time of the entry at `index`.
+    /// All delivery times, in the order of the entries.
     #[inline]
-    pub fn time(&self, index: usize) -> u64 {
-        self.view(DELIVERED).get(index)
+    pub fn times(&self) -> impl Iterator<Item = u64> + '_ {
+        let view = self.view(DELIVERED);
+        (0..self.len()).map(move |index| view.get(index))
     }
 
     /// The entry at `index`.
@@ -172,11 +175,14 @@ impl Chunk {
         if from == ms.len || ms.get(from) != id.ms {
             return Err(from);
         }
+        let seq = self.view(SEQ);
+        if seq.get(from) >= id.seq {
+            return if seq.get(from) == id.seq { Ok(from) } else { Err(from) };
+        }
         let to = match id.ms.checked_add(1) {
             Some(above) => ms.lower_bound(from, ms.len, above),
             None => ms.len,
         };
-        let seq = self.view(SEQ);
         let index = seq.lower_bound(from, to, id.seq);
         if index < to && seq.get(index) == id.seq { Ok(index) } else { Err(index) }
     }
@@ -214,7 +220,7 @@ impl Chunk {
             let (frame, offset) = (self.frame(column), self.offset(column));
             let width = usize::from(frame.width);
             if width > 0 {
-                let bytes = &mut self.data[offset..][..(len + 1) * width];
+                let bytes = &mut self.data[offset..];
                 if index < len {
                     bytes.copy_within(index * width..len * width, (index + 1) * width);
                 }
@@ -228,23 +234,32 @@ impl Chunk {
     pub fn replace(&mut self, index: usize, entry: &Pending) {
         let row = row(entry);
         self.fit(&row, &row, Some(index), 0);
-        for column in DELIVERED..COLUMNS {
+        for (column, value) in row.into_iter().enumerate().skip(DELIVERED) {
             let offset = self.offset(column);
-            self.frame(column).write(&mut self.data[offset..], index, row[column]);
+            self.frame(column).write(&mut self.data[offset..], index, value);
         }
     }
 
     /// Appends the IDs of one delivery: ascending, above all that are here, and no more than there is room for.
     pub fn push_run(&mut self, ids: &[StreamId], shared: Shared) {
-        let (Some(first), Some(last)) = (ids.first(), ids.last()) else { return };
+        let (first, last) = match ids {
+            [] => return,
+            [id] => {
+                let Shared { consumer, delivered_ms, deliveries } = shared;
+                self.insert(self.len(), &Pending { id: *id, consumer, delivered_ms, deliveries });
+                return self.seal();
+            }
+            [first, .., last] => (first, last),
+        };
         let (seq_low, seq_high) = ids.iter().fold((u64::MAX, 0), |(low, high), id| (id.seq.min(low), id.seq.max(high)));
         let consumer = u64::from(shared.consumer.0);
         let low = [first.ms, seq_low, shared.delivered_ms, consumer, shared.deliveries];
         let high = [last.ms, seq_high, shared.delivered_ms, consumer, shared.deliveries];
         self.fit(&low, &high, None, ids.len());
+        // Whole columns: far quicker than row by row.
         let mut values = [0; PENDING_PER_CHUNK];
         let values = &mut values[..ids.len()];
-        for column in 0..COLUMNS {
+        for (column, value) in low.into_iter().enumerate() {
             let (frame, offset) = (self.frame(column), self.offset(column));
             if frame.width == 0 {
                 continue;
@@ -252,12 +267,17 @@ impl Chunk {
             match column {
                 MS => values.iter_mut().zip(ids).for_each(|(value, id)| *value = id.ms),
                 SEQ => values.iter_mut().zip(ids).for_each(|(value, id)| *value = id.seq),
-                _ => values.fill(low[column]),
+                _ => values.fill(value),
             }
             let end = offset + self.len() * usize::from(frame.width);
             frame.write_all(&mut self.data[end..], values);
         }
         self.len += ids.len() as u8;
+        self.seal();
+    }
+
+    /// A chunk that appending has filled is not appended to again: now is the time to pack it well.
+    fn seal(&mut self) {
         if self.len() == PENDING_PER_CHUNK {
             self.tighten(PENDING_PER_CHUNK);
         }
@@ -291,31 +311,33 @@ impl Chunk {
 
     /// The entries of both, `self` before `right`, in one chunk. There must be room.
     pub fn joined(&self, right: &Chunk) -> Chunk {
-        let capacity = self.len() + right.len();
+        let len = self.len() + right.len();
         let mut columns = [[0; PENDING_PER_CHUNK]; COLUMNS];
-        let mut frames = [Frame::default(); COLUMNS];
         let mut buffer = [0; PENDING_PER_CHUNK];
-        for column in 0..COLUMNS {
-            let values = &mut columns[column];
+        for (column, values) in columns.iter_mut().enumerate() {
             self.view(column).read_all(values);
             right.view(column).read_all(&mut buffer);
-            values[self.len()..capacity].copy_from_slice(&buffer[..right.len()]);
-            let (low, high) = extremes(&values[..capacity]);
-            frames[column] = Frame::tight(low, high);
+            values[self.len()..len].copy_from_slice(&buffer[..right.len()]);
         }
-        let mut chunk = Chunk::blank(capacity, frames);
-        chunk.len = capacity as u8;
-        for column in 0..COLUMNS {
-            let offset = chunk.offset(column);
-            frames[column].write_all(&mut chunk.data[offset..], &columns[column][..capacity]);
-        }
-        chunk
+        Chunk::from_columns(len, &columns)
     }
 
     /// This chunk without the entries of `consumer`, or `None` if nothing is left.
     pub fn without(&self, consumer: ConsumerRef) -> Option<Chunk> {
-        let kept: Vec<Pending> = self.entries().filter(|entry| entry.consumer != consumer).collect();
-        (!kept.is_empty()).then(|| Chunk::from_entries(&kept))
+        let mut columns = [[0; PENDING_PER_CHUNK]; COLUMNS];
+        for (column, values) in columns.iter_mut().enumerate() {
+            self.view(column).read_all(values);
+        }
+        let keeps = columns[CONSUMER].map(|value| value != u64::from(consumer.0));
+        let mut len = 0;
+        for values in &mut columns {
+            len = 0;
+            for index in 0..self.len() {
+                values[len] = values[index];
+                len += usize::from(keeps[index]);
+            }
+        }
+        (len > 0).then(|| Chunk::from_columns(len, &columns))
     }
 
     /// Makes the columns able to hold values between `low` and `high`, and the buffer `more` further entries. The entry at
@@ -383,7 +405,7 @@ impl Chunk {
         for (column, frame) in frames.into_iter().enumerate() {
             let (view, offset) = (self.view(column), packed.offset(column));
             if view.frame == frame {
-                packed.data[offset..][..view.bytes.len()].copy_from_slice(view.bytes);
+                packed.data[offset..][..view.packed().len()].copy_from_slice(view.packed());
             } else {
                 view.read_all(&mut values);
                 frame.write_all(&mut packed.data[offset..], &values[..self.len()]);
@@ -401,8 +423,9 @@ impl Chunk {
         if let Some(frame) = self.frames().into_iter().find(|frame| !frame.is_valid()) {
             return Err(format!("a column of width {}", frame.width));
         }
-        if self.data.len() != self.offset(COLUMNS) {
-            return Err(format!("a chunk of {} bytes instead of {}", self.data.len(), self.offset(COLUMNS)));
+        let needed = self.offset(COLUMNS) + PADDING_BYTES;
+        if self.data.len() != needed {
+            return Err(format!("a chunk of {} bytes instead of {needed}", self.data.len()));
         }
         for column in 0..COLUMNS {
             let view = self.view(column);

@@ -1,12 +1,19 @@
 //! One column of a chunk: numbers stored as their distance from a base, all in the same number of bytes.
 //!
 //! A [`Frame`] says how (base and width), a [`View`] reads. Width 0 means that every value is the base, and then there
-//! are no bytes at all. Nothing here allocates or knows what a column means.
+//! are no bytes at all. Single values are read and written eight bytes at a time and masked, without a branch on the
+//! width, which a processor could not foresee; so [`PADDING_BYTES`] follow the last column of a buffer. Nothing here
+//! allocates or knows what a column means.
+
+use std::hint::select_unpredictable;
 
 use crate::limits::PENDING_PER_CHUNK;
 
 /// The values of one column, unpacked. Only the first `len` mean anything.
 pub(super) type Values = [u64; PENDING_PER_CHUNK];
+
+/// What must follow a column, be it other columns or nothing of meaning.
+pub(super) const PADDING_BYTES: usize = 8;
 
 /// How a column's values are packed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -17,19 +24,26 @@ pub(super) struct Frame {
     pub width: u8,
 }
 
-/// The greatest number that `width` bytes hold.
-#[inline]
-fn greatest(width: u8) -> u64 {
-    match width {
-        0 => 0,
-        1 => u64::from(u8::MAX),
-        2 => u64::from(u16::MAX),
-        4 => u64::from(u32::MAX),
-        _ => u64::MAX,
-    }
-}
+/// The greatest number that so many bytes hold; only the five widths count.
+const GREATEST: [u64; 9] = [
+    0,
+    u8::MAX as u64,
+    u16::MAX as u64,
+    u16::MAX as u64,
+    u32::MAX as u64,
+    u32::MAX as u64,
+    u32::MAX as u64,
+    u32::MAX as u64,
+    u64::MAX,
+];
 
 impl Frame {
+    /// The greatest number that can be stored, which is also the mask of its bytes.
+    #[inline]
+    fn greatest(self) -> u64 {
+        GREATEST[usize::from(self.width)]
+    }
+
     /// The smallest frame for values between `low` and `high`.
     #[inline]
     pub fn tight(low: u64, high: u64) -> Frame {
@@ -51,7 +65,7 @@ impl Frame {
     pub fn successor(self, low: u64, high: u64) -> Frame {
         let mut frame = Frame::tight(low, high);
         let moved_up = frame.width == self.width && frame.base > self.base;
-        if moved_up && frame.width < 8 && high - low > greatest(frame.width) / 2 {
+        if moved_up && frame.width < 8 && high - low > frame.greatest() / 2 {
             frame.width *= 2;
         }
         frame
@@ -60,7 +74,7 @@ impl Frame {
     /// Can every value between `low` and `high` be stored?
     #[inline]
     pub fn holds(self, low: u64, high: u64) -> bool {
-        low >= self.base && high - self.base <= greatest(self.width)
+        low >= self.base && high - self.base <= self.greatest()
     }
 
     /// Is this one of the five widths?
@@ -71,14 +85,10 @@ impl Frame {
     /// Packs `value` as number `index`. A value outside the frame is stored cut off; the caller then overwrites it.
     #[inline]
     pub fn write(self, bytes: &mut [u8], index: usize, value: u64) {
-        let number = value.wrapping_sub(self.base);
-        match self.width {
-            0 => {}
-            1 => bytes[index] = number as u8,
-            2 => bytes[index * 2..][..2].copy_from_slice(&(number as u16).to_le_bytes()),
-            4 => bytes[index * 4..][..4].copy_from_slice(&(number as u32).to_le_bytes()),
-            _ => bytes[index * 8..][..8].copy_from_slice(&number.to_le_bytes()),
-        }
+        let mask = self.greatest();
+        let place = bytes[index * usize::from(self.width)..].first_chunk_mut::<8>().expect("padding");
+        let others = u64::from_le_bytes(*place) & !mask;
+        *place = (others | (value.wrapping_sub(self.base) & mask)).to_le_bytes();
     }
 
     /// Packs `values` from the front of `bytes` on, which has room for them.
@@ -114,25 +124,25 @@ impl Frame {
 #[derive(Clone, Copy)]
 pub(super) struct View<'a> {
     pub frame: Frame,
-    /// `len * width` bytes.
+    /// `len * width` bytes, and at least the padding.
     pub bytes: &'a [u8],
     /// Number of values.
     pub len: usize,
 }
 
-impl View<'_> {
+impl<'a> View<'a> {
     /// The value at `index`, which is below `len`.
     #[inline]
     pub fn get(&self, index: usize) -> u64 {
         debug_assert!(index < self.len);
-        let number = match self.frame.width {
-            0 => 0,
-            1 => u64::from(self.bytes[index]),
-            2 => u64::from(u16::from_le_bytes(self.bytes.as_chunks::<2>().0[index])),
-            4 => u64::from(u32::from_le_bytes(self.bytes.as_chunks::<4>().0[index])),
-            _ => u64::from_le_bytes(self.bytes.as_chunks::<8>().0[index]),
-        };
-        self.frame.base.wrapping_add(number)
+        let place = self.bytes[index * usize::from(self.frame.width)..].first_chunk::<8>().expect("padding");
+        self.frame.base.wrapping_add(u64::from_le_bytes(*place) & self.frame.greatest())
+    }
+
+    /// The values' own bytes.
+    #[inline]
+    pub fn packed(&self) -> &'a [u8] {
+        &self.bytes[..self.len * usize::from(self.frame.width)]
     }
 
     /// The smallest value; `u64::MAX` of an empty column.
@@ -142,17 +152,17 @@ impl View<'_> {
         }
         let number = match self.frame.width {
             0 => 0,
-            1 => u64::from(self.bytes.iter().fold(u8::MAX, |least, n| least.min(*n))),
+            1 => u64::from(self.packed().iter().fold(u8::MAX, |least, n| least.min(*n))),
             2 => {
-                let numbers = self.bytes.as_chunks::<2>().0;
+                let numbers = self.packed().as_chunks::<2>().0;
                 u64::from(numbers.iter().fold(u16::MAX, |least, n| least.min(u16::from_le_bytes(*n))))
             }
             4 => {
-                let numbers = self.bytes.as_chunks::<4>().0;
+                let numbers = self.packed().as_chunks::<4>().0;
                 u64::from(numbers.iter().fold(u32::MAX, |least, n| least.min(u32::from_le_bytes(*n))))
             }
             _ => {
-                let numbers = self.bytes.as_chunks::<8>().0;
+                let numbers = self.packed().as_chunks::<8>().0;
                 numbers.iter().fold(u64::MAX, |least, n| least.min(u64::from_le_bytes(*n)))
             }
         };
@@ -167,7 +177,7 @@ impl View<'_> {
         let number = value - self.frame.base;
         match self.frame.width {
             0 => true,
-            1 => memchr::memchr(number as u8, self.bytes).is_some(),
+            1 => memchr::memchr(number as u8, self.packed()).is_some(),
             _ => (0..self.len).any(|index| self.get(index) == value),
         }
     }
@@ -178,26 +188,16 @@ impl View<'_> {
         if value <= self.frame.base {
             return from;
         }
-        let number = value - self.frame.base;
-        if number > greatest(self.frame.width) {
+        if value - self.frame.base > self.frame.greatest() {
             return to;
         }
-        from + match self.frame.width {
-            0 => 0,
-            1 => self.bytes[from..to].partition_point(|n| *n < number as u8),
-            2 => {
-                let numbers = &self.bytes.as_chunks::<2>().0[from..to];
-                numbers.partition_point(|n| u16::from_le_bytes(*n) < number as u16)
-            }
-            4 => {
-                let numbers = &self.bytes.as_chunks::<4>().0[from..to];
-                numbers.partition_point(|n| u32::from_le_bytes(*n) < number as u32)
-            }
-            _ => {
-                let numbers = &self.bytes.as_chunks::<8>().0[from..to];
-                numbers.partition_point(|n| u64::from_le_bytes(*n) < number)
-            }
+        let (mut first, mut size) = (from, to - from);
+        while size > 1 {
+            let half = size / 2;
+            first = select_unpredictable(self.get(first + half) < value, first + half, first);
+            size -= half;
         }
+        first + usize::from(size == 1 && self.get(first) < value)
     }
 
     /// Unpacks every value.
@@ -207,22 +207,22 @@ impl View<'_> {
         match self.frame.width {
             0 => values.fill(base),
             1 => {
-                for (value, n) in values.iter_mut().zip(self.bytes) {
+                for (value, n) in values.iter_mut().zip(self.packed()) {
                     *value = base.wrapping_add(u64::from(*n));
                 }
             }
             2 => {
-                for (value, n) in values.iter_mut().zip(self.bytes.as_chunks::<2>().0) {
+                for (value, n) in values.iter_mut().zip(self.packed().as_chunks::<2>().0) {
                     *value = base.wrapping_add(u64::from(u16::from_le_bytes(*n)));
                 }
             }
             4 => {
-                for (value, n) in values.iter_mut().zip(self.bytes.as_chunks::<4>().0) {
+                for (value, n) in values.iter_mut().zip(self.packed().as_chunks::<4>().0) {
                     *value = base.wrapping_add(u64::from(u32::from_le_bytes(*n)));
                 }
             }
             _ => {
-                for (value, n) in values.iter_mut().zip(self.bytes.as_chunks::<8>().0) {
+                for (value, n) in values.iter_mut().zip(self.packed().as_chunks::<8>().0) {
                     *value = base.wrapping_add(u64::from_le_bytes(*n));
                 }
             }
@@ -247,7 +247,7 @@ mod tests {
             for low in [0, 7, u64::MAX - distance] {
                 let frame = Frame::tight(low, low + distance);
                 assert_eq!(frame, Frame { base: low, width });
-                let mut bytes = vec![0; usize::from(width) * 3];
+                let mut bytes = vec![0; usize::from(width) * 3 + PADDING_BYTES];
                 frame.write_all(&mut bytes, &[low, low + distance, low + distance]);
                 frame.write(&mut bytes, 1, low);
                 let view = View { frame, bytes: &bytes, len: 3 };

@@ -28,7 +28,7 @@ mod tests;
 
 use crate::id::StreamId;
 use chunk::{Chunk, Shared};
-use node::{NodeRef, Shape};
+use node::{NodeRef, Shape, sort_key};
 
 pub use query::Range;
 
@@ -183,12 +183,10 @@ impl Pel {
         let mut kept: Vec<NodeRef> = Vec::with_capacity(self.nodes.len());
         for mut node in std::mem::take(&mut self.nodes) {
             if node.node.count_of(consumer) > 0 {
-                let (rest, count) = node.without(consumer);
-                removed += u64::from(count);
-                match rest {
-                    Some(rest) => node = rest,
-                    None => continue,
-                }
+                removed += u64::from(node.remove_consumer(consumer));
+            }
+            if node.len == 0 {
+                continue;
             }
             match kept.last_mut() {
                 Some(last) if last.joins(&node) => last.join(node),
@@ -241,7 +239,8 @@ impl Pel {
 
     /// The node that `id` is in if it is in any: the last that does not begin after it.
     fn node_of(&self, id: StreamId) -> usize {
-        self.nodes.partition_point(|node| node.first <= id).saturating_sub(1)
+        let id = sort_key(id);
+        self.nodes.partition_point(|node| sort_key(node.first) <= id).saturating_sub(1)
     }
 
     fn locate(&self, id: StreamId) -> Option<(usize, usize, usize)> {

@@ -29,6 +29,12 @@ pub(super) struct ChunkRef {
     pub len: u16,
 }
 
+/// Compares as the ID does, without a branch between its halves.
+#[inline]
+pub(super) fn sort_key(id: StreamId) -> u128 {
+    u128::from(id.ms) << 64 | u128::from(id.seq)
+}
+
 fn owner_bit(consumer: ConsumerRef) -> u32 {
     1 << (consumer.0 % 32)
 }
@@ -80,7 +86,8 @@ impl Node {
     /// The chunk that `id` is in if it is in any: the last that does not begin after it.
     #[inline]
     pub fn chunk_of(&self, id: StreamId) -> usize {
-        self.chunks.partition_point(|chunk| chunk.first <= id).saturating_sub(1)
+        let id = sort_key(id);
+        self.chunks.partition_point(|chunk| sort_key(chunk.first) <= id).saturating_sub(1)
     }
 
     fn add_owner(&mut self, consumer: ConsumerRef, count: u32) {
@@ -361,29 +368,34 @@ impl NodeRef {
         self.min_time = self.min_time.min(right.min_time);
     }
 
-    /// This node without the entries of `consumer` (`None` if nothing is left), and how many they were.
-    pub fn without(&mut self, consumer: ConsumerRef) -> (Option<NodeRef>, u32) {
-        let count = self.node.count_of(consumer);
-        if count == self.len {
-            return (None, count);
+    /// Takes out the entries of `consumer`, which has some here; returns how many. The node may then be empty.
+    pub fn remove_consumer(&mut self, consumer: ConsumerRef) -> u32 {
+        let node = Arc::make_mut(&mut self.node);
+        let count = node.count_of(consumer);
+        self.len -= count;
+        if self.len == 0 {
+            node.chunks.clear();
+            return count;
         }
-        let mut chunks: Vec<ChunkRef> = Vec::new();
-        for chunk in &self.node.chunks {
-            let kept = if chunk.may_have(consumer) && chunk.chunk.has_consumer(consumer) {
-                match chunk.chunk.without(consumer) {
-                    Some(rest) => ChunkRef::of(rest),
+        node.owners.retain(|owner| owner.0 != consumer);
+        let mut kept: Vec<ChunkRef> = Vec::with_capacity(node.chunks.len());
+        for mut target in std::mem::take(&mut node.chunks) {
+            if target.may_have(consumer) && target.chunk.has_consumer(consumer) {
+                match target.chunk.without(consumer) {
+                    Some(rest) => target = ChunkRef::of(rest),
                     None => continue,
                 }
-            } else {
-                chunk.clone()
-            };
-            match chunks.last_mut() {
-                Some(last) if last.joins(&kept) => *last = ChunkRef::of(last.chunk.joined(&kept.chunk)),
-                _ => chunks.push(kept),
+            }
+            match kept.last_mut() {
+                Some(last) if last.joins(&target) => *last = ChunkRef::of(last.chunk.joined(&target.chunk)),
+                _ => kept.push(target),
             }
         }
-        chunks.shrink_to_fit();
-        (Some(NodeRef::of_chunks(chunks)), count)
+        node.chunks = kept;
+        node.give_memory_back();
+        self.first = node.chunks[0].first;
+        self.min_time = node.min_time();
+        count
     }
 
     /// Everything that must hold of a node, what the references say of it included.

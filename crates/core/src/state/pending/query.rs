@@ -111,44 +111,61 @@ impl Pel {
     }
 
     /// The `limit` oldest of the entries that were delivered at or before a time (Unix milliseconds), by delivery time
-    /// and then by ID. Opens only the nodes and chunks that can hold one of them.
+    /// and then by ID. Opens only the nodes and chunks that can hold one of them, and looks through each once for what
+    /// it takes from it.
     pub fn oldest_first(&self, delivered_at_or_before_ms: u64, limit: usize) -> Vec<Pending> {
-        let bound_ms = delivered_at_or_before_ms;
-        // The key of a part is not above that of anything in it: its smallest time, its first ID. The part that was
-        // opened last tells apart what has equal keys; an entry comes after the parts that begin with it.
-        let mut open: BinaryHeap<Reverse<(u64, StreamId, Part)>> = self
-            .nodes
-            .iter()
-            .enumerate()
-            .filter(|(_, node)| node.min_time <= bound_ms)
-            .map(|(at, node)| Reverse((node.min_time, node.first, Part::Node(at))))
-            .collect();
+        // The key of a part is not above that of anything in it: its smallest time, its first ID. So whatever comes up
+        // as an entry is the next one. Of the parts of an open part only the next is queued: the others are not before it.
+        let mut open: BinaryHeap<Reverse<(u64, StreamId, Part)>> = BinaryHeap::new();
+        let offer = |open: &mut BinaryHeap<_>, time: u64, id: StreamId, part: Part| {
+            if time <= delivered_at_or_before_ms {
+                open.push(Reverse((time, id, part)));
+            }
+        };
+        for (node_at, node) in self.nodes.iter().enumerate() {
+            offer(&mut open, node.min_time, node.first, Part::Node(node_at));
+        }
         let mut found = Vec::new();
         while found.len() < limit
-            && let Some(Reverse((_, _, part))) = open.pop()
+            && let Some(Reverse((time, _, part))) = open.pop()
         {
-            match part {
-                Part::Node(at) => {
-                    for (chunk, target) in self.nodes[at].node.chunks.iter().enumerate() {
-                        if target.min_time <= bound_ms {
-                            open.push(Reverse((target.min_time, target.first, Part::Chunk(at, chunk))));
-                        }
-                    }
+            let (node_at, chunk_before, entry_before) = match part {
+                Part::Node(node_at) => (node_at, Some(None), None),
+                Part::Chunk(node_at, chunk_at) => (node_at, Some(Some((time, chunk_at))), Some((chunk_at, None))),
+                Part::Entry(node_at, chunk_at, index) => {
+                    found.push(self.nodes[node_at].node.chunks[chunk_at].chunk.entry(index));
+                    (node_at, None, Some((chunk_at, Some((time, index)))))
                 }
-                Part::Chunk(at, chunk_at) => {
-                    let chunk = &self.nodes[at].node.chunks[chunk_at].chunk;
-                    let mut from = 0;
-                    while let Some(index) = chunk.next_match(from, bound_ms, None) {
-                        let key = (chunk.time(index), chunk.id(index));
-                        open.push(Reverse((key.0, key.1, Part::Entry(at, chunk_at, index))));
-                        from = index + 1;
-                    }
-                }
-                Part::Entry(at, chunk, index) => found.push(self.nodes[at].node.chunks[chunk].chunk.entry(index)),
+            };
+            let chunks = &self.nodes[node_at].node.chunks;
+            if let Some(before) = chunk_before
+                && let Some((time, chunk_at)) = next_by_time(chunks.iter().map(|chunk| chunk.min_time), before)
+            {
+                offer(&mut open, time, chunks[chunk_at].first, Part::Chunk(node_at, chunk_at));
+            }
+            if let Some((chunk_at, before)) = entry_before
+                && let Some((time, index)) = next_by_time(chunks[chunk_at].chunk.times(), before)
+            {
+                offer(&mut open, time, chunks[chunk_at].chunk.id(index), Part::Entry(node_at, chunk_at, index));
             }
         }
         found
     }
+}
+
+/// What follows `before` in the order of times and then of places: the time and the place.
+fn next_by_time(times: impl Iterator<Item = u64>, before: Option<(u64, usize)>) -> Option<(u64, usize)> {
+    let mut best: Option<(u64, usize)> = None;
+    for (at, time) in times.enumerate() {
+        if before.is_none_or(|before| (time, at) > before) && best.is_none_or(|best| time < best.0) {
+            best = Some((time, at));
+            // The same time further on: nothing can come between.
+            if before.is_some_and(|before| before.0 == time) {
+                break;
+            }
+        }
+    }
+    best
 }
 
 /// A part of the list, by its place.
