@@ -415,6 +415,12 @@ impl Chunk {
         *self = packed;
     }
 
+    /// All memory of a chunk that stands behind an `Arc`.
+    #[cfg(test)]
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<Chunk>() + 2 * size_of::<usize>() + self.data.len()
+    }
+
     /// Everything that must hold of a chunk alone.
     pub fn check(&self) -> Result<(), String> {
         if self.len == 0 || self.len > self.capacity || usize::from(self.capacity) > PENDING_PER_CHUNK {

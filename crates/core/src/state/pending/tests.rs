@@ -279,6 +279,37 @@ fn appending_fills_every_chunk() {
     }
 }
 
+/// Memory, but for the root and what the allocator adds.
+fn bytes_an_entry(pel: &Pel) -> f64 {
+    let bytes: usize = pel
+        .nodes
+        .iter()
+        .flat_map(|node| &node.node.chunks)
+        .map(|chunk| size_of_val(chunk) + chunk.chunk.memory_bytes())
+        .sum();
+    bytes as f64 / pel.len() as f64
+}
+
+#[test]
+fn an_entry_takes_a_few_bytes() {
+    let mut pel = filled(100_000, 5);
+    assert!(bytes_an_entry(&pel) < 6.0, "{}", bytes_an_entry(&pel));
+    // Claimed here and there, much later, by many.
+    let dice = &mut Dice(5);
+    let ids: Vec<StreamId> = pel.range(StreamId::MIN).map(|p| p.id).collect();
+    for id in &ids {
+        let (consumer, delivered_ms) = (ConsumerRef(dice.below(1000) as u32), 90_000_000 + dice.below(3_600_000));
+        pel.put(Pending { id: *id, consumer, delivered_ms, deliveries: 2 + dice.below(3) });
+    }
+    assert!(bytes_an_entry(&pel) < 13.0, "{}", bytes_an_entry(&pel));
+    // And two thirds acknowledged.
+    for id in ids.iter().filter(|_| !dice.one_in(3)) {
+        pel.remove(*id);
+    }
+    assert!(bytes_an_entry(&pel) < 18.0, "{}", bytes_an_entry(&pel));
+    pel.check().unwrap();
+}
+
 #[test]
 fn acknowledging_here_and_there_leaves_no_crumbs() {
     let mut pel = filled(100_000, 5);
