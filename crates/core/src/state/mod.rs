@@ -1,3 +1,4 @@
 //! What a server knows. Plain data with its indexes; changed only by `engine::apply`.
 
 pub mod codec;
+pub mod entries;
