@@ -84,6 +84,14 @@ fn main() {
             black_box(entries.get(id).is_some());
         }
     });
+    ns_each("get, ascending", COUNT, || {
+        for n in 0..COUNT {
+            black_box(entries.get(id(n)).is_some());
+        }
+    });
+    ns_each("range, ids only, per entry", COUNT, || {
+        black_box(entries.range(StreamId::MIN, StreamId::MAX).map(|entry| entry.id.seq).sum::<u64>());
+    });
     ns_each("count_after, random", COUNT, || {
         for &id in &ids {
             black_box(entries.count_after(id));

@@ -41,4 +41,4 @@ pub const BLOCK_BYTES_MAX: usize = 256 * 1024;
 pub const SCHEMAS_PER_BLOCK: usize = 4;
 
 /// Every how many slots a block can be entered: an ID is found by decoding at most this many.
-pub const SLOTS_PER_MARK: usize = 16;
+pub const SLOTS_PER_MARK: usize = 8;

@@ -36,8 +36,36 @@ pub(super) const FORM_MARK: u8 = 3;
 /// The greatest value of a head's small number: what the number is follows as a varint.
 pub(super) const SMALL_FOLLOWS: u64 = 7;
 
-/// Bytes of one mark among a block's marks.
-const MARK_BYTES: usize = 4;
+/// Bytes of one mark among a block's marks: offset and key, 4 bytes each, little-endian.
+const MARK_BYTES: usize = 8;
+
+/// What a mark says of its slot's ID: milliseconds since the block's first slot, or `u32::MAX` if that is too much.
+/// Keys lie side by side, so that a search touches the entries themselves only where keys are equal.
+#[inline]
+fn key(ms: u64, base_ms: u64) -> u32 {
+    u32::try_from(ms - base_ms).unwrap_or(u32::MAX)
+}
+
+/// Appends the mark of a slot.
+pub(super) fn put_mark(marks: &mut Vec<u8>, offset: usize, ms: u64, base_ms: u64) {
+    let offset = u32::try_from(offset).expect("a block's bytes are bounded by the largest entry");
+    marks.extend_from_slice(&offset.to_le_bytes());
+    marks.extend_from_slice(&key(ms, base_ms).to_le_bytes());
+}
+
+/// The first number from `low` on, below `high`, for which `is_before` is false, or `high`.
+#[inline(always)]
+fn partition(mut low: usize, mut high: usize, is_before: impl Fn(usize) -> bool) -> usize {
+    while low < high {
+        let middle = (low + high) / 2;
+        if is_before(middle) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
 
 /// Reads a varint that is known to be well-formed.
 #[inline(always)]
@@ -97,8 +125,10 @@ pub(super) fn set_below(words: &mut [u64], slot: usize) {
 #[derive(Clone, Copy)]
 pub(super) struct View<'a> {
     pub bytes: &'a [u8],
-    /// Offsets of slots 16, 32, …: 4 bytes each, little-endian.
+    /// Where slots 16, 32, … begin, and the keys of their IDs.
     pub marks: &'a [u8],
+    /// Milliseconds of the first slot, which keys count from.
+    pub base_ms: u64,
     pub table: &'a [Arc<Schema>],
     /// A bit for each slot: deleted. May be shorter than the slots.
     pub deleted: &'a [u64],
@@ -112,12 +142,20 @@ pub(super) struct View<'a> {
 
 impl<'a> View<'a> {
     #[inline]
+    fn mark_word(&self, at: usize) -> u32 {
+        u32::from_le_bytes(self.marks[at..at + 4].try_into().expect("4 bytes"))
+    }
+
+    /// Where a group of 16 begins.
+    #[inline]
     fn mark(&self, group: usize) -> usize {
-        if group == 0 {
-            return 0;
-        }
-        let at = (group - 1) * MARK_BYTES;
-        u32::from_le_bytes(self.marks[at..at + MARK_BYTES].try_into().expect("a mark's bytes")) as usize
+        if group == 0 { 0 } else { self.mark_word((group - 1) * MARK_BYTES) as usize }
+    }
+
+    /// The key of a group other than the first.
+    #[inline]
+    fn mark_key(&self, group: usize) -> u32 {
+        self.mark_word((group - 1) * MARK_BYTES + 4)
     }
 
     /// The ID of the first slot of a group of 16.
@@ -142,16 +180,17 @@ impl<'a> View<'a> {
     /// The group that holds the last slot whose ID is at most `id`; 0 if there is none.
     #[inline]
     pub fn group_of(&self, id: StreamId) -> usize {
-        let (mut low, mut high) = (0, self.groups());
-        while high - low > 1 {
-            let middle = (low + high) / 2;
-            if self.mark_id(middle) <= id {
-                low = middle;
-            } else {
-                high = middle;
-            }
+        if id.ms < self.base_ms {
+            return 0;
         }
-        low
+        let key = key(id.ms, self.base_ms);
+        let groups = self.groups();
+        let below = partition(1, groups, |group| self.mark_key(group) < key);
+        if below >= groups || self.mark_key(below) > key {
+            return below - 1;
+        }
+        let equal = partition(below + 1, groups, |group| self.mark_key(group) == key);
+        partition(below, equal, |group| self.mark_id(group) <= id) - 1
     }
 
     /// A cursor before the first slot (live or not) whose ID is at least `id`.
@@ -224,11 +263,32 @@ impl<'a> View<'a> {
         base + n
     }
 
-    /// ID of the last live entry before `slot`. There must be one.
-    pub fn last_live_before(&self, slot: usize) -> StreamId {
-        let live = slot - count_below(self.deleted, slot);
-        self.at(self.nth_live_slot(live - 1)).id
+    /// What removing the live entry with this ID does; `None` if there is none.
+    pub fn removal(&self, id: StreamId) -> Option<Removal> {
+        let (_, mut cursor) = self.find(id)?;
+        let slot = cursor.slot - 1;
+        let mut removal = Removal { slot, first: self.first, last: self.last };
+        if self.live == 1 {
+            return Some(removal);
+        }
+        if id == self.first {
+            removal.first = cursor.next_live().expect("more than one is live").id;
+        } else if id == self.last {
+            let live_before = slot - count_below(self.deleted, slot);
+            removal.last = self.at(self.nth_live_slot(live_before - 1)).id;
+        }
+        Some(removal)
     }
+}
+
+/// The removal of one entry from a block.
+#[derive(Clone, Copy)]
+pub(super) struct Removal {
+    pub slot: usize,
+    /// ID of the first live entry afterwards, if any is left …
+    pub first: StreamId,
+    /// … and of the last.
+    pub last: StreamId,
 }
 
 /// A place between two slots of a block.
@@ -247,6 +307,7 @@ impl<'a> Cursor<'a> {
         let view = View {
             bytes: &[],
             marks: &[],
+            base_ms: 0,
             table: &[],
             deleted: &[],
             slots: 0,
@@ -329,6 +390,8 @@ pub(super) struct Packer {
     pub marks: Vec<u8>,
     pub table: Vec<Arc<Schema>>,
     pub slots: usize,
+    /// Milliseconds of the first slot.
+    pub base_ms: u64,
     /// ID of the last slot.
     pub last: StreamId,
 }
@@ -380,8 +443,9 @@ impl Packer {
         let head = |form: u8, small: u64| number | form << 3 | (small as u8) << 5;
         if self.slots.is_multiple_of(SLOTS_PER_MARK) {
             if self.slots > 0 {
-                let offset = u32::try_from(bytes.len()).expect("a block's bytes are bounded by the largest entry");
-                self.marks.extend_from_slice(&offset.to_le_bytes());
+                put_mark(&mut self.marks, bytes.len(), id.ms, self.base_ms);
+            } else {
+                self.base_ms = id.ms;
             }
             bytes.push(head(FORM_MARK, 0));
             put_uint(bytes, id.ms);
@@ -454,6 +518,7 @@ pub(super) fn cost<'a>(fields: impl Iterator<Item = (&'a [u8], &'a [u8])>, with_
 pub(super) struct Block {
     /// ID of the last live entry. (That of the first is in the span, with the others', for searching.)
     pub last: StreamId,
+    base_ms: u64,
     slots: u32,
     /// Where the entries in `data` end and the marks begin.
     entry_bytes: u32,
@@ -475,6 +540,7 @@ impl Block {
         let table = before.filter(same).cloned().unwrap_or_else(|| Arc::from(&packer.table[..]));
         Block {
             last: packer.last,
+            base_ms: packer.base_ms,
             slots: packer.slots as u32,
             entry_bytes: u32::try_from(entry_bytes).expect("a block's bytes are bounded by the largest entry"),
             data,
@@ -490,6 +556,7 @@ impl Block {
         View {
             bytes,
             marks,
+            base_ms: self.base_ms,
             table: &self.table,
             deleted: self.deleted.as_deref().unwrap_or(&[]),
             slots: self.slots as usize,
@@ -509,7 +576,7 @@ impl Block {
         self.deleted.get_or_insert_with(|| vec![0; words].into())
     }
 
-    /// Packs the live entries anew if they are but a quarter of the slots.
+    /// Packs the live entries anew if they are but a quarter of the slots: bounds what deleted entries hold on to.
     pub fn shrink(&mut self, first: StreamId, live: u32) {
         if live > self.slots / 4 {
             return;

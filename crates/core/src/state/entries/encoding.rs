@@ -17,7 +17,7 @@
 use std::sync::Arc;
 
 use super::block::{
-    Block, FORM_BOTH, FORM_MARK, FORM_SAME_MS, FORM_SEQ_ZERO, Packer, SMALL_FOLLOWS, Table, View, count_below,
+    Block, FORM_BOTH, FORM_MARK, FORM_SAME_MS, FORM_SEQ_ZERO, Packer, SMALL_FOLLOWS, Table, View, count_below, put_mark,
 };
 use super::schema::Schema;
 use super::{Entries, Place};
@@ -115,8 +115,13 @@ fn read_packed(
             FORM_BOTH => id = StreamId::new(id.ms.checked_add(walk.uint(WHAT)?).ok_or(corrupt)?, walk.uint(WHAT)?),
             _ => {
                 id = walk.id(WHAT)?;
+                if last.is_some_and(|last| id <= last) {
+                    return Err(corrupt);
+                }
                 if slot > 0 {
-                    packer.marks.extend_from_slice(&(offset as u32).to_le_bytes());
+                    put_mark(&mut packer.marks, offset, id.ms, packer.base_ms);
+                } else {
+                    packer.base_ms = id.ms;
                 }
             }
         }

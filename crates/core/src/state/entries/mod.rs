@@ -306,18 +306,16 @@ impl Entries {
     /// Removes the entry with this ID. Returns whether there was one.
     pub fn remove(&mut self, id: StreamId) -> bool {
         let Some(place) = self.locate(id) else { return false };
-        if self.view(place).find(id).is_none() {
-            return false;
-        }
+        let Some(removal) = self.view(place).removal(id) else { return false };
         self.len -= 1;
         if place.span == self.spans.len() {
-            Arc::make_mut(&mut self.open).remove(id);
+            Arc::make_mut(&mut self.open).remove(removal);
             return true;
         }
         let slot = &mut self.spans[place.span];
         let span = Arc::make_mut(&mut slot.span);
         slot.live -= 1;
-        self.sealed -= usize::from(span.remove(place.block, id));
+        self.sealed -= usize::from(span.remove(place.block, removal));
         if span.is_empty() {
             self.spans.remove(place.span);
         } else {

@@ -3,7 +3,7 @@
 //! `taken` and `weight` count every entry that was ever put in, deleted or not, so that when a block is full depends on
 //! what was added and not on what a restart dropped of it.
 
-use super::block::{Block, Packer, Table, View, count_below, is_set, set_below};
+use super::block::{Block, Packer, Removal, Table, View, count_below, set_below};
 use crate::id::StreamId;
 
 /// The last block.
@@ -31,6 +31,7 @@ impl Open {
         View {
             bytes: &self.packer.bytes,
             marks: &self.packer.marks,
+            base_ms: self.packer.base_ms,
             table: &self.packer.table,
             deleted: &self.deleted,
             slots: self.packer.slots,
@@ -73,20 +74,13 @@ impl Open {
     }
 
     /// Removes a live entry.
-    pub fn remove(&mut self, id: StreamId) {
+    pub fn remove(&mut self, removal: Removal) {
         if self.live == 1 {
             return self.clear();
         }
-        let view = self.view();
-        let (_, mut cursor) = view.find(id).expect("the caller found it");
-        let slot = cursor.slot - 1;
-        if id == self.first {
-            self.first = cursor.next_live().expect("more than one is live").id;
-        } else if id == self.last {
-            self.last = view.last_live_before(slot);
-        }
+        (self.first, self.last) = (removal.first, removal.last);
         self.live -= 1;
-        self.delete_bits()[slot / 64] |= 1 << (slot % 64);
+        self.delete_bits()[removal.slot / 64] |= 1 << (removal.slot % 64);
     }
 
     /// Removes all entries with an ID below `bound`; returns how many.
@@ -106,7 +100,6 @@ impl Open {
         self.first = cursor.next_live().expect("the last live entry is not below the bound").id;
         self.live -= gone;
         set_below(self.delete_bits(), slot);
-        debug_assert!((0..slot).all(|slot| is_set(&self.deleted, slot)));
         gone as u64
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::block::{Block, View, set_below};
+use super::block::{Block, Removal, View, count_below, set_below};
 use crate::id::StreamId;
 use crate::limits::BLOCKS_PER_SPAN;
 
@@ -83,25 +83,23 @@ impl Span {
     }
 
     /// Removes a live entry. Returns whether its block went with it.
-    pub(super) fn remove(&mut self, index: usize, id: StreamId) -> bool {
+    pub(super) fn remove(&mut self, index: usize, removal: Removal) -> bool {
         if self.lives[index] == 1 {
             self.firsts.remove(index);
             self.lives.remove(index);
             self.blocks.remove(index);
             return true;
         }
-        let view = self.view(index);
-        let (_, mut cursor) = view.find(id).expect("the caller found it");
-        let slot = cursor.slot - 1;
-        if id == view.first {
-            self.firsts[index] = cursor.next_live().expect("more than one is live").id;
-        } else if id == view.last {
-            self.blocks[index].last = view.last_live_before(slot);
-        }
         self.lives[index] -= 1;
+        let was_first = self.firsts[index] != removal.first;
+        self.firsts[index] = removal.first;
         let block = &mut self.blocks[index];
-        block.deleted_mut()[slot / 64] |= 1 << (slot % 64);
-        block.shrink(self.firsts[index], self.lives[index]);
+        block.last = removal.last;
+        block.deleted_mut()[removal.slot / 64] |= 1 << (removal.slot % 64);
+        // A block that is eaten up from the front will be gone soon: not worth packing.
+        if !was_first {
+            block.shrink(removal.first, self.lives[index]);
+        }
         false
     }
 
@@ -110,15 +108,19 @@ impl Span {
     pub(super) fn trim_before(&mut self, bound: StreamId) -> (Span, u64) {
         let begun = self.blocks_from_before(bound, false);
         let whole = if begun > 0 && self.blocks[begun - 1].last < bound { begun } else { begun.saturating_sub(1) };
-        let mut removed = self.live_before(whole);
-        self.firsts.drain(..whole);
-        self.lives.drain(..whole);
-        let gone = Span { blocks: self.blocks.drain(..whole).collect(), ..Span::default() };
+        let mut removed = 0;
+        let mut gone = Span::default();
+        if whole > 0 {
+            removed = self.live_before(whole);
+            self.firsts.drain(..whole);
+            self.lives.drain(..whole);
+            gone.blocks = self.blocks.drain(..whole).collect();
+        }
         if whole < begun {
             let view = self.view(0);
             let mut cursor = view.seek(bound);
             let slot = cursor.slot;
-            let rest = view.live - (slot - super::block::count_below(view.deleted, slot));
+            let rest = view.live - (slot - count_below(view.deleted, slot));
             let first = cursor.next_live().expect("the last live entry is not below the bound").id;
             removed += (view.live - rest) as u64;
             self.firsts[0] = first;
