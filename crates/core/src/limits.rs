@@ -30,3 +30,15 @@ pub const PENDING_PER_CHUNK: usize = 128;
 
 /// Chunks in one node of a pending entries list: the unit that is shared with a snapshot and freed.
 pub const CHUNKS_PER_NODE: usize = 128;
+
+/// Slots of one block of entries, whatever `stream-node-max-entries` says: searching a block must stay short.
+pub const BLOCK_SLOTS_MAX: usize = 10_000;
+
+/// Bytes of one block of entries, whatever `stream-node-max-bytes` says: sealing a block copies it. A single entry may be larger.
+pub const BLOCK_BYTES_MAX: usize = 256 * 1024;
+
+/// Distinct lists of field names that a block stores once. Entries with yet other names carry them along.
+pub const SCHEMAS_PER_BLOCK: usize = 4;
+
+/// Every how many slots a block can be entered: an ID is found by decoding at most this many.
+pub const SLOTS_PER_MARK: usize = 8;
