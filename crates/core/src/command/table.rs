@@ -1,0 +1,203 @@
+//! The one command table. COMMAND, ACL checks, cluster routing, help texts and the compatibility page all come from these
+//! rows, one file per family. A row says what a command looks like from outside; what it does is the engine's matter.
+//!
+//! Invariants, checked when this is compiled: names are unique, in lower case and at most 15 bytes long, so that one
+//! fits a `u128` with its length and a look-up compares numbers.
+
+mod connection;
+mod id;
+mod keys;
+mod server;
+mod spec;
+mod streams;
+mod strings;
+mod transactions;
+
+pub use id::CommandId;
+pub use spec::{Argument, ArgumentKind, Categories, CommandSpec, Flags, KeyBegin, KeyFlags, KeySpec};
+
+use crate::command::args::Args;
+
+const FAMILIES: [&[CommandSpec]; 6] = [
+    &streams::COMMANDS,
+    &strings::COMMANDS,
+    &keys::COMMANDS,
+    &transactions::COMMANDS,
+    &connection::COMMANDS,
+    &server::COMMANDS,
+];
+
+/// Number of commands, subcommands not counted.
+pub const COMMANDS: usize = {
+    let (mut count, mut i) = (0, 0);
+    while i < FAMILIES.len() {
+        count += FAMILIES[i].len();
+        i += 1;
+    }
+    count
+};
+
+/// Slots of the hash table: a power of two, several times the number of commands, so that nearly every look-up is one probe.
+const SLOTS: usize = 512;
+
+/// Longest name.
+const NAME_MAX_BYTES: usize = 15;
+
+#[derive(Clone, Copy)]
+struct Slot {
+    name: u128,
+    spec: Option<&'static CommandSpec>,
+}
+
+static INDEX: [Slot; SLOTS] = {
+    assert!(COMMANDS * 2 < SLOTS, "the hash table of commands is too full");
+    let mut index = [Slot { name: 0, spec: None }; SLOTS];
+    let mut family = 0;
+    while family < FAMILIES.len() {
+        let mut i = 0;
+        while i < FAMILIES[family].len() {
+            let spec = &FAMILIES[family][i];
+            let name = pack(spec.name.as_bytes());
+            let mut slot = hash(name);
+            while index[slot].spec.is_some() {
+                assert!(index[slot].name != name, "a command stands twice in the table");
+                slot = (slot + 1) % SLOTS;
+            }
+            index[slot] = Slot { name, spec: Some(spec) };
+            i += 1;
+        }
+        family += 1;
+    }
+    index
+};
+
+/// A name in lower case as a number, its length in the last byte. For names that are known to fit.
+const fn pack(name: &[u8]) -> u128 {
+    assert!(!name.is_empty() && name.len() <= NAME_MAX_BYTES);
+    let mut word = [0; 16];
+    word[NAME_MAX_BYTES] = name.len() as u8;
+    let mut i = 0;
+    while i < name.len() {
+        assert!(!name[i].is_ascii_uppercase() && name[i] != 0);
+        word[i] = name[i];
+        i += 1;
+    }
+    u128::from_le_bytes(word)
+}
+
+const fn hash(name: u128) -> usize {
+    let folded = (name as u64) ^ ((name >> 64) as u64).rotate_left(29);
+    (folded.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 55) as usize
+}
+
+/// The command of that name, in any case of letters. Subcommands are not found here.
+pub fn lookup(name: &[u8]) -> Option<&'static CommandSpec> {
+    if name.is_empty() || name.len() > NAME_MAX_BYTES {
+        return None;
+    }
+    let mut word = [0u8; 16];
+    word[..name.len()].copy_from_slice(name);
+    word.make_ascii_lowercase();
+    word[NAME_MAX_BYTES] = name.len() as u8;
+    let name = u128::from_le_bytes(word);
+    let mut slot = hash(name);
+    // Ends: the table is never full.
+    loop {
+        let spec = INDEX[slot].spec?;
+        if INDEX[slot].name == name {
+            return Some(spec);
+        }
+        slot = (slot + 1) % SLOTS;
+    }
+}
+
+/// The subcommand of that name, in any case of letters.
+pub fn subcommand(container: &CommandSpec, name: &[u8]) -> Option<&'static CommandSpec> {
+    container.subcommands.iter().find(|s| s.leaf().as_bytes().eq_ignore_ascii_case(name))
+}
+
+/// A command or subcommand by its full name (`xgroup|create`), in any case of letters.
+pub fn lookup_full(name: &[u8]) -> Option<&'static CommandSpec> {
+    match name.iter().position(|&b| b == b'|') {
+        Some(bar) => subcommand(lookup(&name[..bar])?, &name[bar + 1..]),
+        None => lookup(name),
+    }
+}
+
+/// All commands, family by family, in the order of the table. Subcommands are within their containers.
+pub fn all() -> impl Iterator<Item = &'static CommandSpec> + Clone {
+    FAMILIES.iter().copied().flatten()
+}
+
+/// All commands, each followed by its subcommands.
+pub fn all_with_subcommands() -> impl Iterator<Item = &'static CommandSpec> + Clone {
+    all().flat_map(|spec| std::iter::once(spec).chain(spec.subcommands))
+}
+
+/// Why no row fits the arguments of a command.
+#[derive(Clone, Copy, Debug)]
+pub enum Refusal {
+    /// There is no such command.
+    UnknownCommand,
+    /// This container has no such subcommand.
+    UnknownSubcommand(&'static CommandSpec),
+    /// This row wants another number of arguments.
+    Arity(&'static CommandSpec),
+}
+
+/// The row for a command with its name(s) and arguments, arity checked. `args` must not be empty.
+pub fn resolve(args: Args) -> Result<&'static CommandSpec, Refusal> {
+    let spec = find(args)?;
+    if spec.accepts(args.len()) { Ok(spec) } else { Err(Refusal::Arity(spec)) }
+}
+
+/// As [`resolve`], without the arity. A container alone is found as such, so that its arity refuses it.
+pub(super) fn find(args: Args) -> Result<&'static CommandSpec, Refusal> {
+    let spec = lookup(args.get(0)).ok_or(Refusal::UnknownCommand)?;
+    if spec.subcommands.is_empty() || args.len() == 1 {
+        return Ok(spec);
+    }
+    subcommand(spec, args.get(1)).ok_or(Refusal::UnknownSubcommand(spec))
+}
+
+impl Refusal {
+    /// The error for the client, code included. What is repeated of the arguments ends where it does in Redis: after
+    /// so many bytes, or at a NUL.
+    pub fn text(self, args: Args) -> Vec<u8> {
+        const SHOWN_MAX_BYTES: usize = 128;
+        fn cut(bytes: &[u8], len: usize) -> &[u8] {
+            let end = memchr::memchr(0, bytes).unwrap_or(bytes.len());
+            &bytes[..end.min(len)]
+        }
+        match self {
+            Refusal::UnknownCommand => {
+                let mut text = b"ERR unknown command '".to_vec();
+                text.extend_from_slice(cut(args.get(0), SHOWN_MAX_BYTES));
+                text.extend_from_slice(b"', with args beginning with: ");
+                let begin = text.len();
+                for argument in args.from(1).iter() {
+                    let shown = text.len() - begin;
+                    if shown >= SHOWN_MAX_BYTES {
+                        break;
+                    }
+                    text.push(b'\'');
+                    text.extend_from_slice(cut(argument, SHOWN_MAX_BYTES - shown));
+                    text.extend_from_slice(b"' ");
+                }
+                text
+            }
+            Refusal::UnknownSubcommand(container) => {
+                let mut text = b"ERR unknown subcommand '".to_vec();
+                text.extend_from_slice(cut(args.get(1), SHOWN_MAX_BYTES));
+                text.extend_from_slice(b"'. Try ");
+                text.extend_from_slice(container.name.to_ascii_uppercase().as_bytes());
+                text.extend_from_slice(b" HELP.");
+                text
+            }
+            Refusal::Arity(spec) => format!("ERR wrong number of arguments for '{}' command", spec.name).into_bytes(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
