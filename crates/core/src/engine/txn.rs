@@ -95,9 +95,8 @@ pub(super) fn exec(cx: &mut Cx<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> 
     if transaction.refused {
         return Err(Fault::EXEC_ABORT);
     }
-    let touched = watches
-        .iter()
-        .any(|watch| cx.slot_in(watch.db, &watch.key).map_or(0, |slot| slot.version) != watch.version);
+    let touched =
+        watches.iter().any(|watch| cx.slot_in(watch.db, &watch.key).map_or(0, |slot| slot.version) != watch.version);
     if touched {
         reply.null_array();
         return Ok(());
@@ -117,4 +116,3 @@ pub(super) fn exec(cx: &mut Cx<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> 
     }
     Ok(())
 }
-
