@@ -8,4 +8,5 @@ pub mod glob;
 pub mod id;
 pub mod limits;
 pub mod resp;
+pub mod settings;
 pub mod state;
