@@ -1,7 +1,7 @@
 //! The one command table. COMMAND, ACL checks, cluster routing, help texts and the compatibility page all come from these
 //! rows, one file per family. A row says what a command looks like from outside; what it does is the engine's matter.
 //!
-//! Invariants, checked when this is compiled: names are unique, in lower case and short enough for a look-up to
+//! Invariants: names are in lower case (a test), unique and, checked when this is compiled, short enough for a look-up to
 //! compare numbers (`name.rs`).
 
 mod connection;
