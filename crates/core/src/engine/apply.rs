@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use crate::id::StreamId;
 use crate::record::{At, Record};
 use crate::state::entries::NodeLimits;
@@ -161,9 +163,8 @@ pub fn apply(state: &mut State, record: &Record<'_>, context: &Context) {
             group.touch(of, *now_ms, !*no_ack);
             if !*no_ack {
                 let from = after.next().unwrap_or(StreamId::MAX);
-                for entry in entries.range(from, *last) {
-                    group.put_pending(Pending { id: entry.id, consumer: of, delivered_ms: *now_ms, deliveries: 1 });
-                }
+                let ids: SmallVec<[StreamId; 128]> = entries.range(from, *last).map(|entry| entry.id).collect();
+                group.deliver(&ids, of, *now_ms);
             }
             group.last_delivered = *last;
             group.entries_read = *entries_read;
