@@ -199,6 +199,7 @@ impl Entries {
             entries.push_sealed(block, first, live);
             entries.len += u64::from(live);
         }
+        Arc::make_mut(&mut entries.open).recent = before.to_vec();
         let taken = reader.uint(WHAT)?;
         if taken > 0 {
             let weight = reader.uint(WHAT)?;

@@ -151,9 +151,7 @@ impl Entries {
         if open.taken == 0 {
             open.first = id;
         }
-        let neighbour = if number == 0 { self.spans.back() } else { None };
-        let known = neighbour.map_or(&[][..], |slot| &slot.span.last_block().table()[..]);
-        open.packer.push(id, fields, number, known);
+        open.packer.push(id, fields, number, &open.recent);
         open.last = id;
         open.live += 1;
         open.taken += 1;

@@ -3,7 +3,10 @@
 //! `taken` and `weight` count every entry that was ever put in, deleted or not, so that when a block is full depends on
 //! what was added and not on what a restart dropped of it.
 
+use std::sync::Arc;
+
 use super::block::{Block, Packer, Removal, Table, View, count_below, set_below};
+use super::schema::Schema;
 use crate::id::StreamId;
 
 /// The last block.
@@ -20,6 +23,8 @@ pub(super) struct Open {
     pub taken: usize,
     /// What they cost together.
     pub weight: usize,
+    /// The schemas of the block before, whether it is still there or not: what the next entries will have too.
+    pub recent: Vec<Arc<Schema>>,
 }
 
 /// A block buffer larger than this is given back instead of kept for the next block.
@@ -45,6 +50,9 @@ impl Open {
     pub fn clear(&mut self) {
         if self.packer.bytes.capacity() > BUFFER_KEPT_BYTES {
             self.packer.bytes = Vec::new();
+        }
+        if !self.packer.table.is_empty() {
+            std::mem::swap(&mut self.packer.table, &mut self.recent);
         }
         self.packer.clear();
         self.deleted.clear();
