@@ -273,6 +273,9 @@ fn check_block(view: View<'_>, last: &mut Option<StreamId>) -> Result<(), String
         if view.at(cursor.slot - 1).id != entry.id {
             return Err(format!("{} is not found by its slot", entry.id));
         }
+        if view.rank(entry.id) != live || view.nth_live_slot(live) + 1 != cursor.slot {
+            return Err(format!("{} is not found at its rank", entry.id));
+        }
         first = first.or(Some(entry.id));
         *last = Some(entry.id);
         live += 1;

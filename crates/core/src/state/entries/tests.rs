@@ -101,6 +101,15 @@ fn nodes_take_100_entries_or_4096_bytes() {
         entries.push(id(ms), refs(&pairs(&[("field", &value)])), REDIS);
     }
     assert_eq!(layout(&entries), [2, 1, 3]);
+    let mut entries = Entries::default();
+    for ms in 1..=300 {
+        entries.push(
+            id(ms),
+            refs(&vec![(b"f".to_vec(), vec![b'v'; 1000])]),
+            NodeLimits { max_entries: 0, max_bytes: 0 },
+        );
+    }
+    assert_eq!(layout(&entries), [261, 39]);
     let no_bounds = layout(&filled(1..25_000, NodeLimits { max_entries: 0, max_bytes: 0 }));
     assert_eq!(no_bounds, [10_000, 10_000, 4_999]);
 }
@@ -141,6 +150,28 @@ fn names_that_come_too_late_for_the_table_are_kept_all_the_same() {
         assert!(entry.fields().eq(refs(&pairs(&[(&name, "v"), ("all", "w")]))));
     }
     assert_eq!(encoded(&decoded(&encoded(&entries))), encoded(&entries));
+}
+
+/// IDs that share their milliseconds, and IDs so far apart that the keys beside the marks cannot tell them apart.
+#[test]
+fn entries_with_equal_keys_are_found() {
+    for step in [StreamId::new(0, 2), StreamId::new(0, 1 << 50), StreamId::new(1 << 33, 0), StreamId::new(1 << 50, 7)] {
+        let nth = |n: u64| StreamId::new(5 + n * step.ms, 1 + n * step.seq);
+        let mut entries = Entries::default();
+        for n in 0..1000 {
+            entries.push(nth(n), refs(&pairs(&[("field", "value")])), REDIS);
+        }
+        entries.check().unwrap();
+        for n in 0..1000 {
+            assert!(entries.contains(nth(n)) && !entries.contains(StreamId::new(nth(n).ms, nth(n).seq - 1)));
+            assert_eq!(entries.count_after(nth(n)), 999 - n);
+            assert_eq!(entries.nth(n), Some(nth(n)));
+        }
+        for n in 0..1000 {
+            assert!(entries.remove(nth(n * 7 % 1000)));
+        }
+        assert!(entries.is_empty() && entries.node_count() == 0);
+    }
 }
 
 #[test]
