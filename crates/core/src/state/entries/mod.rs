@@ -35,7 +35,6 @@ mod tests;
 
 pub use entry::{Entry, Fields};
 pub use range::{Range, RangeRev};
-pub use schema::Schema;
 pub use span::Span;
 
 use block::View;

@@ -96,6 +96,14 @@ impl<'a> RangeRev<'a> {
     }
 }
 
+#[cfg(test)]
+impl RangeRev<'_> {
+    /// Is it known that there is nothing more to decode?
+    pub(super) fn is_at_start(&self) -> bool {
+        self.place.is_none()
+    }
+}
+
 impl<'a> Iterator for RangeRev<'a> {
     type Item = Entry<'a>;
 

@@ -174,6 +174,15 @@ fn entries_with_equal_keys_are_found() {
     }
 }
 
+/// Looking for the last entry of a range must not walk to the front of the stream.
+#[test]
+fn walking_back_ends_where_the_range_begins() {
+    let entries = filled(1..10_001, REDIS);
+    let mut range = entries.range_rev(id(9001), id(9005));
+    assert_eq!(ids(range.by_ref()).len(), 5);
+    assert!(range.is_at_start());
+}
+
 #[test]
 fn trimming_a_large_stream_hands_the_spans_out() {
     let mut entries = filled(1..200_001, REDIS);
@@ -321,6 +330,9 @@ fn compare(entries: &Entries, model: &Model, random: &mut Random) {
         assert_eq!(entries.count_in(a, b), expected.len() as u64);
         assert_eq!(ids(entries.range(a, b)), expected);
         assert!(ids(entries.range_rev(a, b)).iter().eq(expected.iter().rev()));
+        let (mut range, mut range_rev) = (entries.range(a, b), entries.range_rev(a, b));
+        assert_eq!(range.by_ref().count() + range_rev.by_ref().count(), 2 * expected.len());
+        assert!(range.next().is_none() && range_rev.next().is_none(), "the end is the end");
         let n = random.below(model.len() as u64 + 2);
         assert_eq!(entries.nth(n), model.keys().nth(n as usize).copied());
     }
