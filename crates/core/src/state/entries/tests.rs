@@ -1,3 +1,6 @@
+//! The entries against a sorted map, their clones, their encoding and damage to it; replies byte for byte. Deterministic:
+//! every random run has its own seed. Times are the business of the example `entries_cost`.
+
 use std::collections::BTreeMap;
 
 use super::*;
