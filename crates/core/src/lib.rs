@@ -14,4 +14,5 @@ pub mod record;
 pub mod resp;
 pub mod session;
 pub mod settings;
+pub mod snapshot;
 pub mod state;

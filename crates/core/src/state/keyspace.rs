@@ -403,11 +403,16 @@ impl State {
                 if slot.expire_ms != 0 {
                     expiring += 1;
                     if !db.expiry.contains(&(slot.expire_ms, key.into())) {
-                        return Err(format!("key {} of database {number} is not in the expiry index", key.escape_ascii()));
+                        return Err(format!(
+                            "key {} of database {number} is not in the expiry index",
+                            key.escape_ascii()
+                        ));
                     }
                 }
                 if let Value::Stream(stream) = &slot.value {
-                    stream.check().map_err(|why| format!("stream {} of database {number}: {why}", key.escape_ascii()))?;
+                    stream
+                        .check()
+                        .map_err(|why| format!("stream {} of database {number}: {why}", key.escape_ascii()))?;
                 }
             }
             if expiring != db.expiry.len() {

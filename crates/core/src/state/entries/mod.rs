@@ -86,6 +86,13 @@ struct Place {
     block: usize,
 }
 
+impl std::fmt::Debug for Entries {
+    /// Not the entries themselves: there may be millions.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Entries").field("len", &self.len).finish_non_exhaustive()
+    }
+}
+
 /// The entries of one stream.
 #[derive(Clone, Default)]
 pub struct Entries {
