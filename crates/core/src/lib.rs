@@ -5,6 +5,7 @@
 
 pub mod command;
 pub mod engine;
+pub mod extended;
 pub mod glob;
 pub mod id;
 pub mod limits;

@@ -74,6 +74,14 @@ pub struct Slot {
     pub captured: u64,
 }
 
+impl Slot {
+    /// Is its time not over?
+    #[inline]
+    pub fn lives(&self, now_ms: u64) -> bool {
+        self.expire_ms == 0 || self.expire_ms > now_ms
+    }
+}
+
 type Keys = IndexMap<Box<[u8]>, Slot, FixedState>;
 
 /// One of the numbered databases.
@@ -115,7 +123,7 @@ impl Database {
     /// The key, unless its time is over.
     #[inline]
     pub fn get(&self, key: &[u8], now_ms: u64) -> Option<&Slot> {
-        self.keys.get(key).filter(|slot| slot.expire_ms == 0 || slot.expire_ms > now_ms)
+        self.keys.get(key).filter(|slot| slot.lives(now_ms))
     }
 
     /// The key whatever its time, for records.
