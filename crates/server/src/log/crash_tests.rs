@@ -80,7 +80,7 @@ fn work(server: &mut Server, history: &mut History, syncs: Syncs, random: &mut S
             1 => 1,
             _ => 1 + random.below(700),
         };
-        let payload: Vec<u8> = (0..len).map(|_| random.next() as u8).collect();
+        let payload: Vec<u8> = (0..len).map(|_| random.next_u64() as u8).collect();
         let sync = match syncs {
             Syncs::Always => true,
             Syncs::Never => false,
@@ -128,14 +128,17 @@ fn accept(history: &mut History, bytes: &[u8]) {
     history.acknowledged = bytes.len();
 }
 
-/// Starts, checks, works on, crashes once more, checks. Returns the operations that the first start took.
+/// Starts, checks, works on (with an even seed; else nothing but the start itself makes what it found durable), crashes
+/// once more, checks. Returns the operations that the first start took.
 fn check_and_go_on(disk: &FakeDisk, history: &mut History, seed: u64, context: &str) -> u64 {
     let begun = disk.operations();
     let mut server = start(disk).unwrap_or_else(|error| panic!("{context}: {error}"));
     let operations = disk.operations() - begun;
     let bytes = state(&server, history, context);
     accept(history, &bytes);
-    assert!(work(&mut server, history, Syncs::Always, &mut SplitMix64(seed), 3));
+    if seed.is_multiple_of(2) {
+        assert!(work(&mut server, history, Syncs::Always, &mut SplitMix64(seed), 3));
+    }
     drop(server);
     disk.crash(Survival::Nothing, seed);
     let server = start(disk).unwrap_or_else(|error| panic!("{context}, second crash: {error}"));
@@ -218,7 +221,7 @@ fn a_crash_at_any_operation_of_the_start_after_a_crash() {
                 let context = format!("crash at {first}, then at {second} of the start, {survival:?}");
                 assert!(start(&disk).is_err(), "{context}");
                 disk.crash(survival, second);
-                check_and_go_on(&disk, &mut history, 2, &context);
+                check_and_go_on(&disk, &mut history, second, &context);
             }
         }
     }
@@ -234,7 +237,10 @@ fn an_error_at_any_operation_poisons_and_costs_nothing_acknowledged() {
                 let context = format!("{syncs:?}, {kind:?} at {at}");
                 let (disk, mut history, _) = failed();
                 disk.restart();
-                check_and_go_on(&disk, &mut history, 3, &context);
+                check_and_go_on(&disk, &mut history, at, &context);
+                let (disk, mut history, _) = failed();
+                disk.restart();
+                check_and_go_on(&disk, &mut history, at + 1, &context);
                 // … or the machine goes down with the server.
                 let (disk, mut history, _) = failed();
                 disk.crash(Survival::Scattered, at);

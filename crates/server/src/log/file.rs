@@ -148,10 +148,9 @@ fn settle(dir: &DataDir, options: Options, tail: Tail) -> Result<Active, DiskErr
     if unproven < walk.offset {
         file.write_at(unproven as u64, &bytes[unproven..walk.offset]).map_err(DiskError::at("write", &path))?;
     }
-    file.sync_all().map_err(DiskError::at("sync", &path))?;
-    // Only now, when no crash can bring the leftovers back, the space after the frames may be used again.
     file.allocate(options.segment_bytes).map_err(DiskError::at("reserve space for", &path))?;
     let reserved_bytes = file.len_bytes().map_err(DiskError::at("read", &path))?;
+    // Appending begins only now, when no crash can bring the leftovers back.
     file.sync_all().map_err(DiskError::at("sync", &path))?;
     Ok(Active { file, start, offset: walk.offset as u64, reserved_bytes })
 }
