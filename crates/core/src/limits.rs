@@ -7,8 +7,8 @@ pub const DATABASES: usize = 16;
 /// Longest inline command line, in bytes, before its newline has come. Redis: `PROTO_INLINE_MAX_SIZE`.
 pub const INLINE_MAX_BYTES: usize = 64 * 1024;
 
-/// Most arguments in one command. Redis: 1024 * 1024 for an authenticated client.
-pub const ARGUMENTS_MAX: usize = 1024 * 1024;
+/// Most arguments in one command. Redis: `INT_MAX`. Nothing is taken for what was announced and has not come.
+pub const MULTIBULK_MAX: i64 = i32::MAX as i64;
 
 /// Before authentication a client may send no more than this many arguments … Redis: 10.
 pub const ARGUMENTS_MAX_UNAUTHENTICATED: usize = 10;
@@ -30,3 +30,18 @@ pub const PENDING_PER_CHUNK: usize = 128;
 
 /// Chunks in one node of a pending entries list: the unit that is shared with a snapshot and freed.
 pub const CHUNKS_PER_NODE: usize = 128;
+
+/// Slots of one block of entries, whatever `stream-node-max-entries` says: searching a block must stay short.
+pub const BLOCK_SLOTS_MAX: usize = 10_000;
+
+/// Bytes of one block of entries, whatever `stream-node-max-bytes` says: sealing a block copies it. A single entry may be larger.
+pub const BLOCK_BYTES_MAX: usize = 256 * 1024;
+
+/// Distinct lists of field names that a block stores once. Entries with yet other names carry them along.
+pub const SCHEMAS_PER_BLOCK: usize = 4;
+
+/// Every how many slots a block can be entered: an ID is found by decoding at most this many.
+pub const SLOTS_PER_MARK: usize = 8;
+
+/// Most places that one SCAN looks at, whatever its COUNT: a call must stay short.
+pub const SCAN_PLACES_MAX: usize = 50_000;

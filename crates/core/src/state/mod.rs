@@ -1,3 +1,9 @@
 //! What a server knows. Plain data with its indexes; changed only by `engine::apply`.
 
 pub mod codec;
+pub mod entries;
+pub mod garbage;
+pub mod group;
+pub mod keyspace;
+pub mod pending;
+pub mod stream;

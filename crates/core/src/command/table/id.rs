@@ -1,0 +1,322 @@
+//! What the engine dispatches by: one variant per command or subcommand that can be executed. No meaning
+//! beyond the name; the numbers are not stored anywhere and may change.
+
+/// Identity of a command.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u16)]
+pub enum CommandId {
+    /// Not executable: the row of a container, which its arity or its subcommands answer for.
+    Container,
+    /// XACK
+    XAck,
+    /// XACKDEL
+    XAckDel,
+    /// XADD
+    XAdd,
+    /// XAUTOCLAIM
+    XAutoClaim,
+    /// XCLAIM
+    XClaim,
+    /// XDEL
+    XDel,
+    /// XDELEX
+    XDelEx,
+    /// XGROUP CREATE
+    XGroupCreate,
+    /// XGROUP CREATECONSUMER
+    XGroupCreateConsumer,
+    /// XGROUP DELCONSUMER
+    XGroupDelConsumer,
+    /// XGROUP DESTROY
+    XGroupDestroy,
+    /// XGROUP SETID
+    XGroupSetId,
+    /// XGROUP HELP
+    XGroupHelp,
+    /// XINFO STREAM
+    XInfoStream,
+    /// XINFO GROUPS
+    XInfoGroups,
+    /// XINFO CONSUMERS
+    XInfoConsumers,
+    /// XINFO HELP
+    XInfoHelp,
+    /// XLEN
+    XLen,
+    /// XPENDING
+    XPending,
+    /// XRANGE
+    XRange,
+    /// XREAD
+    XRead,
+    /// XREADGROUP
+    XReadGroup,
+    /// XREVRANGE
+    XRevRange,
+    /// XSETID
+    XSetId,
+    /// XTRIM
+    XTrim,
+    /// APPEND
+    Append,
+    /// DECR
+    Decr,
+    /// DECRBY
+    DecrBy,
+    /// GET
+    Get,
+    /// GETDEL
+    GetDel,
+    /// GETEX
+    GetEx,
+    /// GETRANGE
+    GetRange,
+    /// GETSET
+    GetSet,
+    /// INCR
+    Incr,
+    /// INCRBY
+    IncrBy,
+    /// INCRBYFLOAT
+    IncrByFloat,
+    /// MGET
+    MGet,
+    /// MSET
+    MSet,
+    /// MSETNX
+    MSetNx,
+    /// PSETEX
+    PSetEx,
+    /// SET
+    Set,
+    /// SETEX
+    SetEx,
+    /// SETNX
+    SetNx,
+    /// SETRANGE
+    SetRange,
+    /// STRLEN
+    StrLen,
+    /// SUBSTR
+    Substr,
+    /// COPY
+    Copy,
+    /// DEL
+    Del,
+    /// EXISTS
+    Exists,
+    /// EXPIRE
+    Expire,
+    /// EXPIREAT
+    ExpireAt,
+    /// EXPIRETIME
+    ExpireTime,
+    /// KEYS
+    Keys,
+    /// MOVE
+    Move,
+    /// OBJECT ENCODING
+    ObjectEncoding,
+    /// OBJECT REFCOUNT
+    ObjectRefCount,
+    /// OBJECT IDLETIME
+    ObjectIdleTime,
+    /// OBJECT FREQ
+    ObjectFreq,
+    /// OBJECT HELP
+    ObjectHelp,
+    /// PERSIST
+    Persist,
+    /// PEXPIRE
+    PExpire,
+    /// PEXPIREAT
+    PExpireAt,
+    /// PEXPIRETIME
+    PExpireTime,
+    /// PTTL
+    PTtl,
+    /// RANDOMKEY
+    RandomKey,
+    /// RENAME
+    Rename,
+    /// RENAMENX
+    RenameNx,
+    /// SCAN
+    Scan,
+    /// TOUCH
+    Touch,
+    /// TTL
+    Ttl,
+    /// TYPE
+    Type,
+    /// UNLINK
+    Unlink,
+    /// WAIT
+    Wait,
+    /// WAITAOF
+    WaitAof,
+    /// DISCARD
+    Discard,
+    /// EXEC
+    Exec,
+    /// MULTI
+    Multi,
+    /// UNWATCH
+    Unwatch,
+    /// WATCH
+    Watch,
+    /// AUTH
+    Auth,
+    /// CLIENT ID
+    ClientId,
+    /// CLIENT INFO
+    ClientInfo,
+    /// CLIENT LIST
+    ClientList,
+    /// CLIENT SETNAME
+    ClientSetName,
+    /// CLIENT GETNAME
+    ClientGetName,
+    /// CLIENT SETINFO
+    ClientSetInfo,
+    /// CLIENT KILL
+    ClientKill,
+    /// CLIENT UNBLOCK
+    ClientUnblock,
+    /// CLIENT REPLY
+    ClientReply,
+    /// CLIENT NO-EVICT
+    ClientNoEvict,
+    /// CLIENT NO-TOUCH
+    ClientNoTouch,
+    /// CLIENT PAUSE
+    ClientPause,
+    /// CLIENT UNPAUSE
+    ClientUnpause,
+    /// CLIENT HELP
+    ClientHelp,
+    /// ECHO
+    Echo,
+    /// HELLO
+    Hello,
+    /// PING
+    Ping,
+    /// QUIT
+    Quit,
+    /// RESET
+    Reset,
+    /// SELECT
+    Select,
+    /// ACL WHOAMI
+    AclWhoAmI,
+    /// ASKING
+    Asking,
+    /// BGREWRITEAOF
+    BgRewriteAof,
+    /// BGSAVE
+    BgSave,
+    /// CLUSTER INFO
+    ClusterInfo,
+    /// CLUSTER MYID
+    ClusterMyId,
+    /// CLUSTER NODES
+    ClusterNodes,
+    /// CLUSTER SLOTS
+    ClusterSlots,
+    /// CLUSTER SHARDS
+    ClusterShards,
+    /// CLUSTER KEYSLOT
+    ClusterKeySlot,
+    /// CLUSTER COUNTKEYSINSLOT
+    ClusterCountKeysInSlot,
+    /// CLUSTER GETKEYSINSLOT
+    ClusterGetKeysInSlot,
+    /// CLUSTER HELP
+    ClusterHelp,
+    /// COMMAND
+    Command,
+    /// COMMAND COUNT
+    CommandCount,
+    /// COMMAND DOCS
+    CommandDocs,
+    /// COMMAND INFO
+    CommandInfo,
+    /// COMMAND GETKEYS
+    CommandGetKeys,
+    /// COMMAND GETKEYSANDFLAGS
+    CommandGetKeysAndFlags,
+    /// COMMAND LIST
+    CommandList,
+    /// COMMAND HELP
+    CommandHelp,
+    /// CONFIG GET
+    ConfigGet,
+    /// CONFIG SET
+    ConfigSet,
+    /// CONFIG RESETSTAT
+    ConfigResetStat,
+    /// CONFIG REWRITE
+    ConfigRewrite,
+    /// CONFIG HELP
+    ConfigHelp,
+    /// DBSIZE
+    DbSize,
+    /// DEBUG
+    Debug,
+    /// FLUSHALL
+    FlushAll,
+    /// FLUSHDB
+    FlushDb,
+    /// INFO
+    Info,
+    /// LASTSAVE
+    LastSave,
+    /// LATENCY LATEST
+    LatencyLatest,
+    /// LATENCY HISTORY
+    LatencyHistory,
+    /// LATENCY RESET
+    LatencyReset,
+    /// LATENCY DOCTOR
+    LatencyDoctor,
+    /// LATENCY GRAPH
+    LatencyGraph,
+    /// LATENCY HISTOGRAM
+    LatencyHistogram,
+    /// LATENCY HELP
+    LatencyHelp,
+    /// MEMORY USAGE
+    MemoryUsage,
+    /// MEMORY STATS
+    MemoryStats,
+    /// MEMORY DOCTOR
+    MemoryDoctor,
+    /// MEMORY PURGE
+    MemoryPurge,
+    /// MEMORY HELP
+    MemoryHelp,
+    /// READONLY
+    ReadOnly,
+    /// READWRITE
+    ReadWrite,
+    /// REPLICAOF
+    ReplicaOf,
+    /// ROLE
+    Role,
+    /// SAVE
+    Save,
+    /// SHUTDOWN
+    Shutdown,
+    /// SLOWLOG GET
+    SlowLogGet,
+    /// SLOWLOG LEN
+    SlowLogLen,
+    /// SLOWLOG RESET
+    SlowLogReset,
+    /// SLOWLOG HELP
+    SlowLogHelp,
+    /// SWAPDB
+    SwapDb,
+    /// TIME
+    Time,
+}

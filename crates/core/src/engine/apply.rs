@@ -1,0 +1,261 @@
+//! The only code that changes `State`: live, at restart, and wherever else records are followed.
+//!
+//! Applying makes no choice and asks no clock; everything is in the record. A record about something that is not there
+//! (possible only when a log is applied to a state that is already ahead of it) changes nothing.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::id::StreamId;
+use crate::record::{At, Record};
+use crate::state::entries::NodeLimits;
+use crate::state::group::Group;
+use crate::state::keyspace::{Slot, State, Value};
+use crate::state::pending::Pending;
+use crate::state::stream::Stream;
+
+/// What applying needs to know beyond the record.
+#[derive(Clone, Copy, Debug)]
+pub struct Context {
+    /// Log position after the record.
+    pub position: u64,
+    /// Bounds of a block of entries. They shape the layout alone, never what a client is answered.
+    pub node_limits: NodeLimits,
+}
+
+/// Changes the state as the record says.
+pub fn apply(state: &mut State, record: &Record<'_>, context: &Context) {
+    state.changes += 1;
+    match record {
+        Record::SetString { at, expire_ms, value } => {
+            put(state, *at, *expire_ms, Value::String(Arc::new(value.to_vec())), context);
+        }
+        Record::WriteString { at, offset, bytes } => write_string(state, *at, *offset as usize, bytes, context),
+        Record::Delete { at } => {
+            if let Some(slot) = take(state, *at, context) {
+                state.garbage.value(slot.value);
+            }
+        }
+        Record::Expire { at, expire_ms } => {
+            capture(state, *at);
+            let version = state.next_version();
+            let db = state.db_mut(at.db);
+            db.set_expiry(at.key, *expire_ms);
+            if let Some(slot) = db.get_mut(at.key) {
+                slot.position = context.position;
+                slot.version = version;
+            }
+        }
+        Record::Rename { at, to } => {
+            if let Some(slot) = take(state, *at, context) {
+                put(state, At { db: at.db, key: to }, slot.expire_ms, slot.value, context);
+            }
+        }
+        Record::Copy { at, to } => {
+            if let Some(slot) = state.db(at.db).get_any(at.key) {
+                // Blocks and pending lists are shared until one of the two changes.
+                let (value, expire_ms) = (slot.value.clone(), slot.expire_ms);
+                put(state, *to, expire_ms, value, context);
+            }
+        }
+        Record::Move { at, db } => {
+            if let Some(slot) = take(state, *at, context) {
+                put(state, At { db: *db, key: at.key }, slot.expire_ms, slot.value, context);
+            }
+        }
+        Record::Flush { db } => {
+            state.capture_all();
+            let all = 0..state.databases().len();
+            for number in db.map_or(all, |db| db..db + 1) {
+                let db = state.db_mut(number);
+                db.removed_position = context.position;
+                let removed = db.clear();
+                state.garbage.values(removed.map(|slot| slot.value));
+            }
+        }
+        Record::SwapDb { a, b } => {
+            state.capture_all();
+            state.swap(*a, *b);
+            for number in [*a, *b] {
+                // A reply about a key there, present or missing, depends on the swap; keys are many, so the
+                // database as a whole carries it.
+                state.db_mut(number).swapped(context.position);
+            }
+        }
+        Record::StreamCreate { at } => put(state, *at, 0, Value::Stream(Box::default()), context),
+        Record::Add { at, id, fields } => {
+            if state.db(at.db).get_any(at.key).is_none() {
+                put(state, *at, 0, Value::Stream(Box::default()), context);
+            }
+            let Some(stream) = stream(state, *at, context, Touch::Watch) else { return };
+            if *id > stream.last_id {
+                stream.entries.push(*id, fields.iter(), context.node_limits);
+                stream.last_id = *id;
+                stream.entries_added = stream.entries_added.wrapping_add(1);
+            }
+        }
+        Record::DeleteEntries { at, ids } => {
+            let Some(stream) = stream(state, *at, context, Touch::Watch) else { return };
+            for id in ids.iter() {
+                if stream.entries.remove(id) {
+                    stream.max_deleted = stream.max_deleted.max(id);
+                }
+            }
+        }
+        Record::Trim { at, before } => {
+            let Some(stream) = stream(state, *at, context, Touch::Watch) else { return };
+            let (_, spans) = stream.entries.trim_before(*before);
+            state.garbage.trimmed(spans);
+        }
+        Record::TrimEntries { at, ids } => {
+            let Some(stream) = stream(state, *at, context, Touch::Watch) else { return };
+            for id in ids.iter() {
+                stream.entries.remove(id);
+            }
+        }
+        Record::SetStream { at, last_id, max_deleted, entries_added } => {
+            let Some(stream) = stream(state, *at, context, Touch::No) else { return };
+            stream.last_id = *last_id;
+            stream.max_deleted = *max_deleted;
+            stream.entries_added = *entries_added;
+        }
+        Record::GroupCreate { at, group, position, entries_read } => {
+            let Some(stream) = stream(state, *at, context, Touch::No) else { return };
+            stream.groups.insert((*group).into(), Arc::new(Group::new(*position, *entries_read)));
+        }
+        Record::GroupPosition { at, group, position, entries_read } => {
+            let Some(group) = group_mut(state, *at, group, context) else { return };
+            group.last_delivered = *position;
+            group.entries_read = *entries_read;
+        }
+        Record::GroupDestroy { at, group } => {
+            let Some(stream) = stream(state, *at, context, Touch::No) else { return };
+            let removed = stream.groups.remove(*group);
+            if let Some(mut group) = removed.and_then(Arc::into_inner) {
+                state.garbage.pel(group.take_pel());
+            }
+        }
+        Record::ConsumerCreate { at, group, consumer, now_ms } => {
+            let Some(group) = group_mut(state, *at, group, context) else { return };
+            group.ensure_consumer(consumer, *now_ms);
+        }
+        Record::ConsumerDelete { at, group, consumer } => {
+            let Some(group) = group_mut(state, *at, group, context) else { return };
+            group.remove_consumer(consumer);
+        }
+        Record::ConsumerSeen { at, group, consumer, now_ms, active } => {
+            capture(state, *at);
+            // No reply waits for this one: the position of the key stays.
+            let Some(group) = state.stream_mut(at.db, at.key).and_then(|stream| stream.group_mut(group)) else {
+                return;
+            };
+            let of = group.ensure_consumer(consumer, *now_ms);
+            group.touch(of, *now_ms, *active);
+        }
+        Record::Deliver { at, group, consumer, after, last, entries_read, no_ack, now_ms } => {
+            let Some(Stream { entries, groups, .. }) = stream(state, *at, context, Touch::No) else { return };
+            let Some(group) = groups.get_mut(*group).map(Arc::make_mut) else { return };
+            if group.last_delivered != *after {
+                return;
+            }
+            let of = group.ensure_consumer(consumer, *now_ms);
+            group.touch(of, *now_ms, !*no_ack);
+            if !*no_ack {
+                let from = after.next().unwrap_or(StreamId::MAX);
+                let ids: SmallVec<[StreamId; 128]> = entries.range(from, *last).map(|entry| entry.id).collect();
+                group.deliver(&ids, of, *now_ms);
+            }
+            group.last_delivered = *last;
+            group.entries_read = *entries_read;
+        }
+        Record::Claim { at, group, consumer, delivered_ms, claims } => {
+            let Some(group) = group_mut(state, *at, group, context) else { return };
+            let of = group.ensure_consumer(consumer, *delivered_ms);
+            for claim in claims.iter() {
+                group.put_pending(Pending {
+                    id: claim.id,
+                    consumer: of,
+                    delivered_ms: *delivered_ms,
+                    deliveries: claim.deliveries,
+                });
+            }
+        }
+        Record::Acknowledge { at, group, ids } => {
+            let Some(group) = group_mut(state, *at, group, context) else { return };
+            for id in ids.iter() {
+                group.remove_pending(id);
+            }
+        }
+    }
+}
+
+#[derive(PartialEq)]
+enum Touch {
+    Watch,
+    No,
+}
+
+/// A snapshot that is being taken gets the key as it is before the change.
+#[inline]
+fn capture(state: &mut State, at: At<'_>) {
+    if state.snapshot_running() {
+        state.capture(at.db, at.key);
+    }
+}
+
+/// The stream under the key, to be changed.
+#[inline]
+fn stream<'s>(state: &'s mut State, at: At<'_>, context: &Context, touch: Touch) -> Option<&'s mut Stream> {
+    capture(state, at);
+    let version = if touch == Touch::Watch { state.next_version() } else { 0 };
+    let slot = state.db_mut(at.db).get_mut(at.key)?;
+    slot.position = context.position;
+    if touch == Touch::Watch {
+        slot.version = version;
+    }
+    match &mut slot.value {
+        Value::Stream(stream) => Some(stream),
+        Value::String(_) => None,
+    }
+}
+
+#[inline]
+fn group_mut<'s>(state: &'s mut State, at: At<'_>, group: &[u8], context: &Context) -> Option<&'s mut Group> {
+    stream(state, at, context, Touch::No)?.group_mut(group)
+}
+
+fn put(state: &mut State, at: At<'_>, expire_ms: u64, value: Value, context: &Context) {
+    capture(state, at);
+    let slot =
+        Slot { value, expire_ms, position: context.position, version: state.next_version(), captured: state.snapshot };
+    if let Some(old) = state.db_mut(at.db).insert(at.key, slot) {
+        state.garbage.value(old.value);
+    }
+}
+
+fn take(state: &mut State, at: At<'_>, context: &Context) -> Option<Slot> {
+    capture(state, at);
+    let db = state.db_mut(at.db);
+    db.removed_position = context.position;
+    db.remove(at.key)
+}
+
+fn write_string(state: &mut State, at: At<'_>, offset: usize, bytes: &[u8], context: &Context) {
+    capture(state, at);
+    if state.db(at.db).get_any(at.key).is_none() {
+        put(state, at, 0, Value::String(Arc::default()), context);
+    }
+    let version = state.next_version();
+    let Some(slot) = state.db_mut(at.db).get_mut(at.key) else { return };
+    slot.position = context.position;
+    slot.version = version;
+    if let Value::String(value) = &mut slot.value {
+        let value = Arc::make_mut(value);
+        let end = offset + bytes.len();
+        if value.len() < end {
+            value.resize(end, 0);
+        }
+        value[offset..end].copy_from_slice(bytes);
+    }
+}

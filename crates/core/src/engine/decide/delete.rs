@@ -1,0 +1,143 @@
+//! XACK, XDEL, XDELEX, XACKDEL.
+
+use super::options::{self, IdList, References};
+use crate::command::args::Args;
+use crate::engine::Cx;
+use crate::engine::fault::Fault;
+use crate::id::StreamId;
+use crate::record::{Ids, Record};
+use crate::resp::encode::Reply;
+
+/// XACK key group id …
+pub fn xack(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
+    let (key, name) = (args.get(1), args.get(2));
+    let Some(group) = cx.stream(key)?.and_then(|stream| stream.group(name)) else {
+        reply.int(0);
+        return Ok(());
+    };
+    let mut ids = options::ids(args.from(3))?;
+    ids.retain(|id| group.pel().contains(*id));
+    remove_repeats(&mut ids);
+    if !ids.is_empty() {
+        let at = cx.at(key);
+        cx.emit(&Record::Acknowledge { at, group: name, ids: Ids::Slice(&ids) });
+    }
+    reply.count(ids.len() as u64);
+    Ok(())
+}
+
+/// A repeated ID counts once. Lists come in order as a rule, which a look at the neighbours tells.
+fn remove_repeats(ids: &mut IdList) {
+    if ids.windows(2).all(|pair| pair[0] < pair[1]) {
+        return;
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    ids.retain(|id| seen.insert(*id));
+}
+
+/// XDEL key id …
+pub fn xdel(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
+    let key = args.get(1);
+    let Some(stream) = cx.stream(key)? else {
+        reply.int(0);
+        return Ok(());
+    };
+    let mut ids = options::ids(args.from(2))?;
+    ids.retain(|id| stream.entries.contains(*id));
+    remove_repeats(&mut ids);
+    if !ids.is_empty() {
+        let at = cx.at(key);
+        cx.emit(&Record::DeleteEntries { at, ids: Ids::Slice(&ids) });
+    }
+    reply.count(ids.len() as u64);
+    Ok(())
+}
+
+const NOT_FOUND: i64 = -1;
+const DELETED: i64 = 1;
+const REFERENCED: i64 = 2;
+
+/// XDELEX key [KEEPREF|DELREF|ACKED] IDS n id …
+pub fn xdelex(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
+    let key = args.get(1);
+    cx.stream(key)?;
+    let (references, block) = options::ids_block(args, 2)?;
+    let words = args.slice(block.start, block.end);
+    if cx.stream(key)?.is_none() {
+        return Ok(all_missing(words, reply));
+    }
+    let ids = options::ids(words)?;
+    reply.array(ids.len());
+    for &id in &ids {
+        let Some(stream) = cx.stream(key)? else { unreachable!("nothing here removes the stream") };
+        if references == References::Acked && !stream.is_free(id) {
+            reply.int(REFERENCED);
+            continue;
+        }
+        let exists = stream.entries.contains(id);
+        if references == References::Delete {
+            release(cx, key, id);
+        }
+        reply.int(if exists { delete(cx, key, id) } else { NOT_FOUND });
+    }
+    Ok(())
+}
+
+/// XACKDEL key group [KEEPREF|DELREF|ACKED] IDS n id …
+pub fn xackdel(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
+    let (key, name) = (args.get(1), args.get(2));
+    cx.stream(key)?;
+    let (references, block) = options::ids_block(args, 3)?;
+    let words = args.slice(block.start, block.end);
+    if cx.stream(key)?.and_then(|stream| stream.group(name)).is_none() {
+        return Ok(all_missing(words, reply));
+    }
+    let ids = options::ids(words)?;
+    reply.array(ids.len());
+    for &id in &ids {
+        let group = cx.stream(key)?.and_then(|stream| stream.group(name));
+        if !group.is_some_and(|group| group.pel().contains(id)) {
+            reply.int(NOT_FOUND);
+            continue;
+        }
+        let at = cx.at(key);
+        cx.emit(&Record::Acknowledge { at, group: name, ids: Ids::Slice(&[id]) });
+        if references == References::Delete {
+            release(cx, key, id);
+        }
+        let kept = references == References::Acked && !cx.stream(key)?.is_some_and(|stream| stream.is_free(id));
+        if kept {
+            reply.int(REFERENCED);
+        } else {
+            // What dangled counts as deleted.
+            reply.int(delete(cx, key, id));
+        }
+    }
+    Ok(())
+}
+
+fn all_missing(words: Args<'_>, reply: &mut Reply<'_>) {
+    reply.array(words.len());
+    for _ in words.iter() {
+        reply.int(NOT_FOUND);
+    }
+}
+
+fn delete(cx: &mut Cx<'_>, key: &[u8], id: StreamId) -> i64 {
+    if matches!(cx.stream(key), Ok(Some(stream)) if stream.entries.contains(id)) {
+        let at = cx.at(key);
+        cx.emit(&Record::DeleteEntries { at, ids: Ids::Slice(&[id]) });
+    }
+    DELETED
+}
+
+/// Takes an entry off every group's pending list.
+fn release(cx: &mut Cx<'_>, key: &[u8], id: StreamId) {
+    let Ok(Some(stream)) = cx.stream(key) else { return };
+    let holders: Vec<Box<[u8]>> =
+        stream.groups.iter().filter(|(_, group)| group.pel().contains(id)).map(|(name, _)| name.clone()).collect();
+    for group in holders {
+        let at = cx.at(key);
+        cx.emit(&Record::Acknowledge { at, group: &group, ids: Ids::Slice(&[id]) });
+    }
+}

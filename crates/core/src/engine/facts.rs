@@ -1,0 +1,77 @@
+//! What comes from outside with every call, and what the engine asks of the process.
+
+/// The world as it is in this turn.
+pub struct Facts<'a> {
+    /// Unix time in ms. Never goes back: the process sees to it.
+    pub now_ms: u64,
+    /// Unix time in µs, for TIME.
+    pub now_us: u64,
+    /// Bytes allocated by the process.
+    pub used_memory: u64,
+    /// Microseconds on a clock that only rises; asked around commands that may take long.
+    pub elapsed_us: &'a dyn Fn() -> u64,
+    /// Writes the parts of INFO that only the process knows; see `decide::info`.
+    pub host: &'a dyn Host,
+}
+
+/// Where saving stands.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Saving {
+    /// A snapshot is being written.
+    pub running: bool,
+    /// Unix seconds of the last one that succeeded (of the start, before the first).
+    pub last_success_s: u64,
+    /// Did the last one succeed?
+    pub last_ok: bool,
+    /// Changes since then.
+    pub changes_since: u64,
+}
+
+/// What the process can tell.
+pub trait Host {
+    /// Appends `name:value\r\n` lines of a section of INFO (`server`, `memory`, `persistence`, `cpu`, `stats`).
+    fn info(&self, section: &str, out: &mut Vec<u8>);
+    /// Where saving stands.
+    fn saving(&self) -> Saving;
+}
+
+/// What only the process can do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// Write a snapshot; the client waits for the end of it (SAVE).
+    Save {
+        /// ID of the client that waits.
+        client: u64,
+    },
+    /// Write a snapshot beside everything else (BGSAVE, BGREWRITEAOF).
+    SaveInBackground,
+    /// End the process.
+    Shutdown {
+        /// SHUTDOWN SAVE, NOSAVE, or as the settings say.
+        save: Option<bool>,
+    },
+    /// Hold everything up for so long (DEBUG SLEEP).
+    Sleep {
+        /// Microseconds.
+        us: u64,
+    },
+    /// Forget the state and read it back from disk (DEBUG RELOAD, LOADAOF); the client waits.
+    Reload {
+        /// ID of the client that waits.
+        client: u64,
+    },
+    /// A setting was changed that the process acts on.
+    SettingChanged {
+        /// Its name.
+        name: String,
+    },
+    /// The client waits until the log is durable up to what it wrote (WAITAOF): answered by the process.
+    WaitDurable {
+        /// ID of the client that waits.
+        client: u64,
+        /// Position that must be durable.
+        position: u64,
+        /// Unix ms at which the wait ends in any case; 0 = never.
+        deadline_ms: u64,
+    },
+}

@@ -1,0 +1,126 @@
+//! Error replies as values. Their texts are part of the protocol: clients compare them. Nothing here is an operational
+//! error or a bug; those are typed errors of the server and asserts.
+
+use std::borrow::Cow;
+
+/// An error reply: the whole line behind its `-`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fault(pub Cow<'static, [u8]>);
+
+impl Fault {
+    const fn text(text: &'static str) -> Fault {
+        Fault(Cow::Borrowed(text.as_bytes()))
+    }
+
+    /// An error made of parts, some of which a client sent.
+    pub fn owned(text: impl Into<Vec<u8>>) -> Fault {
+        Fault(Cow::Owned(text.into()))
+    }
+
+    /// An error made of parts that may hold any bytes.
+    pub fn concat(parts: &[&[u8]]) -> Fault {
+        Fault(Cow::Owned(parts.concat()))
+    }
+
+    /// `ERR wrong number of arguments for '…' command`; the name in lower case, `xgroup|create` for subcommands.
+    pub fn arity(name: &str) -> Fault {
+        Fault::owned(format!("ERR wrong number of arguments for '{name}' command"))
+    }
+
+    /// Subcommand known, arguments wrong.
+    pub fn subcommand_syntax(subcommand: &[u8], command: &str) -> Fault {
+        Fault::concat(&[
+            b"ERR unknown subcommand or wrong number of arguments for '",
+            &clip(subcommand, 128),
+            b"'. Try ",
+            command.as_bytes(),
+            b" HELP.",
+        ])
+    }
+}
+
+/// At most `n` bytes of what a client sent.
+pub fn clip(text: &[u8], n: usize) -> &[u8] {
+    &text[..text.len().min(n)]
+}
+
+macro_rules! faults {
+    ($($(#[$doc:meta])* $name:ident = $text:literal;)*) => {
+        #[allow(missing_docs)]
+        impl Fault { $($(#[$doc])* pub const $name: Fault = Fault::text($text);)* }
+    };
+}
+
+faults! {
+    SYNTAX = "ERR syntax error";
+    NOT_AN_INTEGER = "ERR value is not an integer or out of range";
+    NOT_A_FLOAT = "ERR value is not a valid float";
+    INVALID_ID = "ERR Invalid stream ID specified as stream command argument";
+    INVALID_START = "ERR invalid start ID for the interval";
+    INVALID_END = "ERR invalid end ID for the interval";
+    WRONG_TYPE = "WRONGTYPE Operation against a key holding the wrong kind of value";
+    NO_SUCH_KEY = "ERR no such key";
+    OUT_OF_MEMORY = "OOM command not allowed when used memory > 'maxmemory'.";
+    XADD_ZERO = "ERR The ID specified in XADD must be greater than 0-0";
+    XADD_NOT_GREATER = "ERR The ID specified in XADD is equal or smaller than the target stream top item";
+    XADD_EXHAUSTED = "ERR The stream has exhausted the last possible ID, unable to add more items";
+    XADD_TOO_LARGE = "ERR Elements are too large to be stored";
+    TRIM_TWICE = "ERR syntax error, MAXLEN and MINID options at the same time are not compatible";
+    TRIM_MAXLEN_NEGATIVE = "ERR The MAXLEN argument must be >= 0.";
+    TRIM_LIMIT_NEGATIVE = "ERR The LIMIT argument must be >= 0.";
+    TRIM_LIMIT_ALONE = "ERR syntax error, LIMIT cannot be used without specifying a trimming strategy";
+    TRIM_LIMIT_EXACT = "ERR syntax error, LIMIT cannot be used without the special ~ option";
+    TIMEOUT_NOT_INTEGER = "ERR timeout is not an integer or out of range";
+    TIMEOUT_NEGATIVE = "ERR timeout is negative";
+    TIMEOUT_RANGE = "ERR timeout is out of range";
+    XREAD_UNBALANCED = "ERR Unbalanced 'xread' list of streams: for each stream key an ID, '+', or '$' must be specified.";
+    XREADGROUP_UNBALANCED = "ERR Unbalanced 'xreadgroup' list of streams: for each stream key an ID or '>' must be specified.";
+    XREAD_GROUP = "ERR The GROUP option is only supported by XREADGROUP. You called XREAD instead.";
+    XREAD_NOACK = "ERR The NOACK option is only supported by XREADGROUP. You called XREAD instead.";
+    XREAD_NEW = "ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer> option.";
+    XREADGROUP_MISSING_GROUP = "ERR Missing GROUP option for XREADGROUP";
+    XREADGROUP_DOLLAR = "ERR The $ ID is meaningless in the context of XREADGROUP: you want to read the history of this consumer by specifying a proper ID, or use the > ID to get new messages. The $ ID would just return an empty result set.";
+    XREADGROUP_PLUS = "ERR The + ID is meaningless in the context of XREADGROUP: you want to read the history of this consumer by specifying a proper ID, or use the > ID to get new messages. The + ID would just return an empty result set.";
+    XGROUP_NO_KEY = "ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you may want to use the MKSTREAM option to create an empty stream automatically.";
+    XGROUP_ENTRIES_READ = "ERR value for ENTRIESREAD must be positive or -1";
+    BUSY_GROUP = "BUSYGROUP Consumer Group name already exists";
+    AUTOCLAIM_COUNT = "ERR COUNT must be > 0";
+    IDS_NOT_POSITIVE = "ERR Number of IDs must be a positive integer";
+    IDS_MISMATCH = "ERR The `numids` parameter must match the number of arguments";
+    XSETID_ADDED_NEGATIVE = "ERR entries_added must be positive";
+    XSETID_BELOW_GIVEN_DELETED = "ERR The ID specified in XSETID is smaller than the provided max_deleted_entry_id";
+    XSETID_BELOW_DELETED = "ERR The ID specified in XSETID is smaller than current max_deleted_entry_id";
+    XSETID_BELOW_TOP = "ERR The ID specified in XSETID is smaller than the target stream top item";
+    XSETID_ADDED_BELOW_LENGTH = "ERR The entries_added specified in XSETID is smaller than the target stream length";
+    OVERFLOW = "ERR increment or decrement would overflow";
+    DECREMENT_OVERFLOW = "ERR decrement would overflow";
+    NAN_OR_INFINITY = "ERR increment would produce NaN or Infinity";
+    STRING_TOO_LONG = "ERR string exceeds maximum allowed size (proto-max-bulk-len)";
+    OFFSET_RANGE = "ERR offset is out of range";
+    SAME_OBJECT = "ERR source and destination objects are the same";
+    DB_RANGE = "ERR DB index is out of range";
+    DB_INVALID = "ERR invalid DB index";
+    DB_INVALID_FIRST = "ERR invalid first DB index";
+    DB_INVALID_SECOND = "ERR invalid second DB index";
+    INVALID_CURSOR = "ERR invalid cursor";
+    EXPIRE_NX_WITH_OTHERS = "ERR NX and XX, GT or LT options at the same time are not compatible";
+    EXPIRE_GT_AND_LT = "ERR GT and LT options at the same time are not compatible";
+    NESTED_MULTI = "ERR MULTI calls can not be nested";
+    EXEC_WITHOUT_MULTI = "ERR EXEC without MULTI";
+    DISCARD_WITHOUT_MULTI = "ERR DISCARD without MULTI";
+    WATCH_IN_MULTI = "ERR WATCH inside MULTI is not allowed";
+    EXEC_ABORT = "EXECABORT Transaction discarded because of previous errors.";
+    NO_AUTH = "NOAUTH Authentication required.";
+    WRONG_PASS = "WRONGPASS invalid username-password pair or user is disabled.";
+    AUTH_WITHOUT_PASSWORD = "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?";
+    NO_PROTO = "NOPROTO unsupported protocol version";
+    HELLO_VERSION = "ERR Protocol version is not an integer or out of range";
+    HELLO_NO_AUTH = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time";
+    CLIENT_NAME = "ERR Client names cannot contain spaces, newlines or special characters.";
+    UNBLOCKED = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
+    UNBLOCK_REASON = "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR";
+    NO_SUCH_CLIENT = "ERR No such client";
+    CLUSTER_DISABLED = "ERR This instance has cluster support disabled";
+    NO_LFU = "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.";
+    BGSAVE_RUNNING = "ERR Background save already in progress";
+}

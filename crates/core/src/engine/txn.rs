@@ -1,0 +1,118 @@
+//! MULTI, EXEC, DISCARD, WATCH, UNWATCH. A transaction's records are emitted one after the other within one turn, and a
+//! turn's records are one frame of the log: after a crash they are all there or none is.
+
+use super::{Cx, Engine};
+use crate::command::args::{Args, OwnedArgs};
+use crate::command::table::{CommandId, CommandSpec, Flags};
+use crate::engine::fault::Fault;
+use crate::resp::encode::Reply;
+use crate::session::{Client, Transaction, Watch};
+
+/// Carried out at once even between MULTI and EXEC.
+pub(super) fn runs_inside(command: CommandId) -> bool {
+    use CommandId::{Discard, Exec, Multi, Quit, Reset, Watch};
+    matches!(command, Multi | Exec | Discard | Watch | Quit | Reset)
+}
+
+/// Is this an EXEC of commands that may take memory?
+pub(super) fn needs_memory(client: &Client, command: CommandId) -> bool {
+    command == CommandId::Exec
+        && client.transaction.as_ref().is_some_and(|t| {
+            t.queue.iter().any(|(_, args)| {
+                crate::command::table::resolve(args.args()).is_ok_and(|spec| spec.flags.has(Flags::DENYOOM))
+            })
+        })
+}
+
+/// Queues a command.
+pub(super) fn queue(client: &mut Client, spec: &CommandSpec, args: Args<'_>, limit_bytes: usize) -> Result<(), Fault> {
+    let Some(transaction) = &mut client.transaction else { return Ok(()) };
+    if spec.flags.has(Flags::NO_MULTI) {
+        transaction.refused = true;
+        return Err(Fault::owned("ERR Command not allowed inside a transaction"));
+    }
+    let owned = OwnedArgs::new(args.iter());
+    transaction.len_bytes += owned.len_bytes();
+    if transaction.len_bytes > limit_bytes {
+        transaction.refused = true;
+        transaction.queue = Vec::new();
+        return Err(Fault::owned("ERR transaction is larger than client-query-buffer-limit"));
+    }
+    transaction.queue.push((spec.id, owned));
+    Ok(())
+}
+
+/// MULTI
+pub(super) fn multi(cx: &mut Cx<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
+    let client = cx.client();
+    if client.transaction.is_some() {
+        return Err(Fault::NESTED_MULTI);
+    }
+    client.transaction = Some(Box::new(Transaction::default()));
+    reply.ok();
+    Ok(())
+}
+
+/// DISCARD
+pub(super) fn discard(cx: &mut Cx<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
+    let client = cx.client();
+    if client.transaction.take().is_none() {
+        return Err(Fault::DISCARD_WITHOUT_MULTI);
+    }
+    client.watches.clear();
+    reply.ok();
+    Ok(())
+}
+
+/// WATCH key …
+pub(super) fn watch(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
+    if cx.client().transaction.is_some() {
+        return Err(Fault::WATCH_IN_MULTI);
+    }
+    let db = cx.db;
+    for key in args.from(1).iter() {
+        let version = cx.slot(key).map_or(0, |slot| slot.version);
+        let client = cx.client();
+        if !client.watches.iter().any(|watch| watch.db == db && *watch.key == *key) {
+            client.watches.push(Watch { db, key: key.into(), version });
+        }
+    }
+    reply.ok();
+    Ok(())
+}
+
+/// UNWATCH
+pub(super) fn unwatch(cx: &mut Cx<'_>, reply: &mut Reply<'_>) {
+    cx.client().watches.clear();
+    reply.ok();
+}
+
+/// EXEC
+pub(super) fn exec(cx: &mut Cx<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
+    let client = cx.client();
+    let Some(transaction) = client.transaction.take() else { return Err(Fault::EXEC_WITHOUT_MULTI) };
+    let watches = std::mem::take(&mut client.watches);
+    if transaction.refused {
+        return Err(Fault::EXEC_ABORT);
+    }
+    let touched =
+        watches.iter().any(|watch| cx.slot_in(watch.db, &watch.key).map_or(0, |slot| slot.version) != watch.version);
+    if touched {
+        reply.null_array();
+        return Ok(());
+    }
+    reply.array(transaction.queue.len());
+    let (client, facts) = (cx.client, cx.facts);
+    for (_, args) in &transaction.queue {
+        let args = args.args();
+        let spec = crate::command::table::resolve(args).expect("it was a good command when it was queued");
+        let engine: &mut Engine = cx.engine;
+        let (gate, _) = engine.run(client, spec, args, facts, reply.out, false, false);
+        cx.depends_on(gate);
+        // SELECT and HELLO inside a transaction hold for what follows.
+        if let Some(client) = cx.engine.client(client) {
+            reply.protocol = client.protocol;
+        }
+    }
+    Ok(())
+}

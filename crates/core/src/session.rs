@@ -1,0 +1,176 @@
+//! What the server knows of one connection: how it speaks, who it is, what it has queued and watches, what it waits for.
+
+use crate::command::args::OwnedArgs;
+use crate::command::table::CommandId;
+use crate::pipeline::Output;
+use crate::resp::decode::Decoder;
+use crate::resp::encode::Protocol;
+
+/// Which replies a client wants (CLIENT REPLY).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum ReplyMode {
+    /// All.
+    #[default]
+    On,
+    /// None.
+    Off,
+    /// Not the one of the next command.
+    SkipNext,
+    /// Not the one of this command.
+    Skip,
+}
+
+/// Commands queued by MULTI.
+#[derive(Debug, Default)]
+pub struct Transaction {
+    /// In order, each with what it was found to be.
+    pub queue: Vec<(CommandId, OwnedArgs)>,
+    /// Bytes of the queue.
+    pub len_bytes: usize,
+    /// A command was refused while queueing: EXEC will be, too.
+    pub refused: bool,
+}
+
+/// A key that WATCH looks at, as it was.
+#[derive(Clone, Debug)]
+pub struct Watch {
+    /// Its database.
+    pub db: usize,
+    /// The key.
+    pub key: Box<[u8]>,
+    /// Version of its slot; 0 = there was no such key.
+    pub version: u64,
+}
+
+/// What a blocked reader waits for.
+#[derive(Debug)]
+pub struct Wait {
+    /// The read, with `$` made an ID.
+    pub args: OwnedArgs,
+    /// XREAD or XREADGROUP.
+    pub command: CommandId,
+    /// Its database.
+    pub db: usize,
+    /// The streams.
+    pub keys: Vec<Box<[u8]>>,
+    /// Unix ms at which it is answered null; `None` = never.
+    pub deadline_ms: Option<u64>,
+    /// Reads for a group: also woken when a key is lost.
+    pub group: bool,
+    /// Its place in the queues of its keys.
+    pub ticket: u64,
+}
+
+/// A connection.
+#[derive(Debug)]
+pub struct Client {
+    /// Never the same for two connections.
+    pub id: u64,
+    /// The peer: `address:port`, or the socket's path and `:0`.
+    pub addr: String,
+    /// Our side of it.
+    pub local_addr: String,
+    /// The file descriptor, for CLIENT LIST.
+    pub fd: i64,
+    /// Came over a unix socket.
+    pub unix: bool,
+    /// Unix ms of its opening.
+    pub created_ms: u64,
+    /// Unix ms of its last command.
+    pub active_ms: u64,
+    /// Name of its last command.
+    pub last_command: &'static str,
+    /// Commands so far.
+    pub commands: u64,
+    /// Bytes received so far.
+    pub received_bytes: u64,
+    /// Bytes sent so far.
+    pub sent_bytes: u64,
+
+    /// Database selected.
+    pub db: usize,
+    /// RESP2 or RESP3.
+    pub protocol: Protocol,
+    /// CLIENT SETNAME; empty = none.
+    pub name: Vec<u8>,
+    /// CLIENT SETINFO LIB-NAME.
+    pub lib_name: Vec<u8>,
+    /// CLIENT SETINFO LIB-VER.
+    pub lib_ver: Vec<u8>,
+    /// May use the server.
+    pub authenticated: bool,
+    /// CLIENT REPLY.
+    pub reply_mode: ReplyMode,
+    /// CLIENT NO-EVICT. Noted and shown; nothing is evicted here.
+    pub no_evict: bool,
+    /// CLIENT NO-TOUCH. Noted and shown.
+    pub no_touch: bool,
+    /// Between MULTI and EXEC.
+    pub transaction: Option<Box<Transaction>>,
+    /// WATCH.
+    pub watches: Vec<Watch>,
+    /// Waits in a blocking read.
+    pub wait: Option<Box<Wait>>,
+    /// To be closed once its output has been sent. Nothing more is read from it.
+    pub closing: bool,
+    /// To be closed at once.
+    pub killed: bool,
+
+    /// Place inside the command that is arriving.
+    pub decoder: Decoder,
+    /// Input that has not been carried out.
+    pub input: Vec<u8>,
+    /// Replies.
+    pub output: Output,
+    /// Is in the list of those with output to send.
+    pub flush_listed: bool,
+}
+
+impl Client {
+    /// A new connection.
+    pub fn new(id: u64, addr: String, local_addr: String, now_ms: u64, authenticated: bool) -> Self {
+        Client {
+            id,
+            unix: addr.starts_with('/'),
+            addr,
+            local_addr,
+            fd: -1,
+            created_ms: now_ms,
+            active_ms: now_ms,
+            last_command: "NULL",
+            commands: 0,
+            received_bytes: 0,
+            sent_bytes: 0,
+            db: 0,
+            protocol: Protocol::Resp2,
+            name: Vec::new(),
+            lib_name: Vec::new(),
+            lib_ver: Vec::new(),
+            authenticated,
+            reply_mode: ReplyMode::On,
+            no_evict: false,
+            no_touch: false,
+            transaction: None,
+            watches: Vec::new(),
+            wait: None,
+            closing: false,
+            killed: false,
+            decoder: Decoder::default(),
+            input: Vec::new(),
+            output: Output::default(),
+            flush_listed: false,
+        }
+    }
+
+    /// Back to how a new connection is (RESET), but for its identity and authentication.
+    pub fn reset(&mut self) {
+        self.db = 0;
+        self.protocol = Protocol::Resp2;
+        self.name.clear();
+        self.reply_mode = ReplyMode::On;
+        self.no_evict = false;
+        self.no_touch = false;
+        self.transaction = None;
+        self.watches.clear();
+    }
+}

@@ -1,0 +1,133 @@
+//! A span: up to `limits::BLOCKS_PER_SPAN` sealed blocks in a row, the unit that is shared with a frozen copy, detached
+//! by trimming and freed. What searches look at (first IDs, live counts) lies side by side, apart from the blocks.
+//!
+//! Every block of a span has a live entry; a span in use has a block.
+
+use std::collections::VecDeque;
+
+use super::block::{Block, Removal, View, count_below, set_below};
+use super::count_front;
+use crate::id::StreamId;
+use crate::limits::BLOCKS_PER_SPAN;
+
+/// Some sealed blocks in a row. Outside of the collection it is good for one thing: to be dropped.
+#[derive(Clone, Default)]
+pub struct Span {
+    /// ID of the first live entry of each block.
+    firsts: VecDeque<StreamId>,
+    /// Live entries of each block.
+    lives: VecDeque<u32>,
+    blocks: VecDeque<Block>,
+}
+
+impl Span {
+    /// Number of blocks.
+    pub fn block_count(&self) -> usize {
+        self.blocks.len()
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.blocks.len() >= BLOCKS_PER_SPAN
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    pub(super) fn first(&self) -> StreamId {
+        self.firsts[0]
+    }
+
+    pub(super) fn last(&self) -> StreamId {
+        self.last_block().last
+    }
+
+    pub(super) fn last_block(&self) -> &Block {
+        self.blocks.back().expect("a span in use has a block")
+    }
+
+    pub(super) fn block(&self, index: usize) -> &Block {
+        &self.blocks[index]
+    }
+
+    #[inline]
+    pub(super) fn view(&self, index: usize) -> View<'_> {
+        self.blocks[index].view(self.firsts[index], self.lives[index])
+    }
+
+    /// The last block that begins at or before this ID; there must be one.
+    #[inline]
+    pub(super) fn locate(&self, id: StreamId) -> usize {
+        self.firsts.partition_point(|&first| first <= id) - 1
+    }
+
+    /// Live entries in the blocks before this one.
+    pub(super) fn live_before(&self, index: usize) -> u64 {
+        self.lives.range(..index).map(|&live| u64::from(live)).sum()
+    }
+
+    /// The block with the `n`-th live entry, and which of that block's it is. `n` is below the live count.
+    pub(super) fn block_of_nth(&self, mut n: u64) -> (usize, usize) {
+        for (index, &live) in self.lives.iter().enumerate() {
+            if n < u64::from(live) {
+                return (index, n as usize);
+            }
+            n -= u64::from(live);
+        }
+        unreachable!("the caller counted the live entries of this span");
+    }
+
+    pub(super) fn push(&mut self, block: Block, first: StreamId, live: u32) {
+        self.firsts.push_back(first);
+        self.lives.push_back(live);
+        self.blocks.push_back(block);
+    }
+
+    /// Removes a live entry. Returns whether its block went with it.
+    pub(super) fn remove(&mut self, index: usize, removal: Removal) -> bool {
+        if self.lives[index] == 1 {
+            self.firsts.remove(index);
+            self.lives.remove(index);
+            self.blocks.remove(index);
+            return true;
+        }
+        self.lives[index] -= 1;
+        let was_first = self.firsts[index] != removal.first;
+        self.firsts[index] = removal.first;
+        let block = &mut self.blocks[index];
+        block.last = removal.last;
+        block.deleted_mut()[removal.slot / 64] |= 1 << (removal.slot % 64);
+        // A block that is eaten up from the front will be gone soon: not worth packing.
+        if !was_first {
+            block.shrink(removal.first, self.lives[index]);
+        }
+        false
+    }
+
+    /// Takes away all entries with an ID below `bound`: whole blocks in a span of their own, and of the block that
+    /// stays in part, only their bits. Returns that span and how many entries went in all.
+    pub(super) fn trim_before(&mut self, bound: StreamId) -> (Span, u64) {
+        let begun = count_front(&self.firsts, |&first| first < bound);
+        let whole = if begun > 0 && self.blocks[begun - 1].last < bound { begun } else { begun.saturating_sub(1) };
+        let mut removed = 0;
+        let mut gone = Span::default();
+        if whole > 0 {
+            removed = self.live_before(whole);
+            self.firsts.drain(..whole);
+            self.lives.drain(..whole);
+            gone.blocks = self.blocks.drain(..whole).collect();
+        }
+        if whole < begun {
+            let view = self.view(0);
+            let mut cursor = view.seek(bound);
+            let slot = cursor.slot;
+            let rest = view.live - (slot - count_below(view.deleted, slot));
+            let first = cursor.next_live().expect("the last live entry is not below the bound").id;
+            removed += (view.live - rest) as u64;
+            self.firsts[0] = first;
+            self.lives[0] = rest as u32;
+            set_below(self.blocks[0].deleted_mut(), slot);
+        }
+        (gone, removed)
+    }
+}

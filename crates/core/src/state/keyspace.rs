@@ -1,0 +1,424 @@
+//! The databases: keys, values, expiry, and what the reply gate and WATCH need to know of each key.
+//!
+//! The root [`State`] is changed only by `engine::apply`. A key whose time is over is still here until a record removes
+//! it, and every reader passes it over: look keys up with [`Database::get`], which takes the time.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use foldhash::fast::FixedState;
+use indexmap::IndexMap;
+
+use crate::limits::DATABASES;
+use crate::state::codec::{Corrupt, Reader, put_bytes};
+use crate::state::garbage::Garbage;
+use crate::state::stream::Stream;
+
+/// What a key holds.
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// A string. Shared with a snapshot that is being written, else owned alone.
+    String(Arc<Vec<u8>>),
+    /// A stream.
+    Stream(Box<Stream>),
+}
+
+impl Value {
+    /// The name TYPE answers.
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Value::String(_) => "string",
+            Value::Stream(_) => "stream",
+        }
+    }
+
+    const STRING: u8 = 1;
+    const STREAM: u8 = 2;
+
+    /// Appends the value in its canonical form, behind a byte for its type.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Value::String(bytes) => {
+                out.push(Self::STRING);
+                put_bytes(out, bytes);
+            }
+            Value::Stream(stream) => {
+                out.push(Self::STREAM);
+                stream.encode(out);
+            }
+        }
+    }
+
+    /// Reads what [`Value::encode`] wrote.
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Value, Corrupt> {
+        match reader.byte("value type")? {
+            Self::STRING => Ok(Value::String(Arc::new(reader.bytes("string value")?.to_vec()))),
+            Self::STREAM => Ok(Value::Stream(Box::new(Stream::decode(reader)?))),
+            _ => Err(Corrupt { what: "unknown value type" }),
+        }
+    }
+}
+
+/// A key's value and what is known about the key.
+#[derive(Clone, Debug)]
+pub struct Slot {
+    /// The value.
+    pub value: Value,
+    /// Unix ms at which the key is gone; 0 = never.
+    pub expire_ms: u64,
+    /// Log position after the newest record that replies about this key depend on.
+    pub position: u64,
+    /// Rises with every change that WATCH counts as one; never the same for two lives of a key.
+    pub version: u64,
+    /// The snapshot (by number) that already has this key.
+    pub captured: u64,
+}
+
+impl Slot {
+    /// Is its time not over?
+    #[inline]
+    pub fn lives(&self, now_ms: u64) -> bool {
+        self.expire_ms == 0 || self.expire_ms > now_ms
+    }
+}
+
+type Keys = IndexMap<Box<[u8]>, Slot, FixedState>;
+
+/// One of the numbered databases.
+#[derive(Debug)]
+pub struct Database {
+    keys: Keys,
+    expiry: BTreeSet<(u64, Box<[u8]>)>,
+    /// Log position after the newest record that removed a key: what a reply about a missing key waits for.
+    pub removed_position: u64,
+    /// Log position after the newest SWAPDB: what a reply about any key here waits for.
+    pub swapped_position: u64,
+}
+
+impl Database {
+    fn new(seed: u64) -> Self {
+        Database {
+            keys: IndexMap::with_hasher(FixedState::with_seed(seed)),
+            expiry: BTreeSet::new(),
+            removed_position: 0,
+            swapped_position: 0,
+        }
+    }
+
+    /// Number of keys, also of those whose time is over and that no record has removed yet.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// No keys at all?
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// Number of keys with an expiry.
+    pub fn expiring(&self) -> usize {
+        self.expiry.len()
+    }
+
+    /// The key, unless its time is over.
+    #[inline]
+    pub fn get(&self, key: &[u8], now_ms: u64) -> Option<&Slot> {
+        self.keys.get(key).filter(|slot| slot.lives(now_ms))
+    }
+
+    /// The key whatever its time, for records.
+    pub fn get_any(&self, key: &[u8]) -> Option<&Slot> {
+        self.keys.get(key)
+    }
+
+    /// The key whatever its time, to be changed. The expiry is changed by [`Database::set_expiry`] alone.
+    #[inline]
+    pub fn get_mut(&mut self, key: &[u8]) -> Option<&mut Slot> {
+        self.keys.get_mut(key)
+    }
+
+    /// Key and slot by place, `0..len`.
+    pub fn at(&self, place: usize) -> Option<(&[u8], &Slot)> {
+        self.keys.get_index(place).map(|(key, slot)| (key.as_ref(), slot))
+    }
+
+    /// Key and slot by place, to be changed.
+    pub fn at_mut(&mut self, place: usize) -> Option<(&[u8], &mut Slot)> {
+        self.keys.get_index_mut(place).map(|(key, slot)| (key.as_ref(), slot))
+    }
+
+    /// All keys in their order of place.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &Slot)> {
+        self.keys.iter().map(|(key, slot)| (key.as_ref(), slot))
+    }
+
+    /// Puts a slot under a key; answers what was there.
+    pub fn insert(&mut self, key: &[u8], slot: Slot) -> Option<Slot> {
+        if slot.expire_ms != 0 {
+            self.expiry.insert((slot.expire_ms, key.into()));
+        }
+        let (expire_ms, old) = match self.keys.get_mut(key) {
+            Some(old) => {
+                let expire_ms = slot.expire_ms;
+                (expire_ms, Some(std::mem::replace(old, slot)))
+            }
+            None => {
+                self.keys.insert(key.into(), slot);
+                return None;
+            }
+        };
+        if let Some(old) = &old
+            && old.expire_ms != 0
+            && old.expire_ms != expire_ms
+        {
+            self.expiry.remove(&(old.expire_ms, key.into()));
+        }
+        old
+    }
+
+    /// Takes a key away. The last key moves to its place: SCAN goes from the last place down and so misses none.
+    pub fn remove(&mut self, key: &[u8]) -> Option<Slot> {
+        let slot = self.keys.swap_remove(key)?;
+        if slot.expire_ms != 0 {
+            self.expiry.remove(&(slot.expire_ms, key.into()));
+        }
+        Some(slot)
+    }
+
+    /// Sets when a key is gone (0 = never).
+    pub fn set_expiry(&mut self, key: &[u8], expire_ms: u64) {
+        let Some(slot) = self.keys.get_mut(key) else { return };
+        let old = std::mem::replace(&mut slot.expire_ms, expire_ms);
+        if old != 0 {
+            self.expiry.remove(&(old, key.into()));
+        }
+        if expire_ms != 0 {
+            self.expiry.insert((expire_ms, key.into()));
+        }
+    }
+
+    /// The key whose time is or will be over first.
+    pub fn next_expiry(&self) -> Option<(u64, &[u8])> {
+        self.expiry.first().map(|(ms, key)| (*ms, key.as_ref()))
+    }
+
+    /// Notes that this database has changed places with another.
+    pub fn swapped(&mut self, position: u64) {
+        self.removed_position = position;
+        self.swapped_position = position;
+    }
+
+    /// Takes everything out.
+    pub fn clear(&mut self) -> impl Iterator<Item = Slot> + use<> {
+        self.expiry.clear();
+        let hasher = self.keys.hasher().clone();
+        std::mem::replace(&mut self.keys, IndexMap::with_hasher(hasher)).into_iter().map(|(_, slot)| slot)
+    }
+}
+
+/// Everything a server knows.
+#[derive(Debug)]
+pub struct State {
+    databases: Vec<Database>,
+    /// Source of [`Slot::version`].
+    versions: u64,
+    /// The greatest time that any record has carried: time does not go back behind it.
+    pub last_ms: u64,
+    /// Records applied since the start (not part of snapshots).
+    pub changes: u64,
+    /// What was removed and is to be freed bit by bit.
+    pub garbage: Garbage,
+    /// Number of the newest snapshot; 0 = none was yet. While it runs, a slot with a smaller `captured` is not in it.
+    pub snapshot: u64,
+    /// The snapshot that is being taken.
+    capture: Option<Capture>,
+}
+
+/// A key as it was when the snapshot began.
+#[derive(Debug)]
+pub struct Captured {
+    /// Its database.
+    pub db: usize,
+    /// The key.
+    pub key: Box<[u8]>,
+    /// Unix ms at which it is gone; 0 = never.
+    pub expire_ms: u64,
+    /// Its value; shares blocks and pending lists with the living one.
+    pub value: Value,
+}
+
+/// A snapshot in the making. Keys are taken from the last place of the last database down, a few each turn; a key that
+/// is about to change is taken before. Keys only ever move to lower places, so none is missed.
+#[derive(Debug)]
+struct Capture {
+    db: usize,
+    place: usize,
+    taken: Vec<Captured>,
+}
+
+impl State {
+    /// Empty databases. `seed` makes the hash tables of this process unpredictable to clients; it never shows.
+    pub fn new(seed: u64) -> Self {
+        State {
+            databases: (0..DATABASES).map(|_| Database::new(seed)).collect(),
+            versions: 0,
+            last_ms: 0,
+            changes: 0,
+            garbage: Garbage::default(),
+            snapshot: 0,
+            capture: None,
+        }
+    }
+
+    /// Begins a snapshot of the state as it is now. One at a time.
+    pub fn snapshot_begin(&mut self) {
+        assert!(self.capture.is_none(), "one snapshot at a time");
+        self.snapshot += 1;
+        let db = self.databases.len() - 1;
+        self.capture = Some(Capture { db, place: self.databases[db].len(), taken: Vec::new() });
+    }
+
+    /// Is one being taken?
+    #[inline]
+    pub fn snapshot_running(&self) -> bool {
+        self.capture.is_some()
+    }
+
+    /// Gives up the snapshot that is being taken.
+    pub fn snapshot_abort(&mut self) {
+        self.capture = None;
+    }
+
+    /// Takes the key into the running snapshot, unless it is in it already.
+    pub fn capture(&mut self, db: usize, key: &[u8]) {
+        let Some(capture) = &mut self.capture else { return };
+        if let Some(slot) = self.databases[db].get_mut(key)
+            && slot.captured < self.snapshot
+        {
+            slot.captured = self.snapshot;
+            capture.taken.push(Captured { db, key: key.into(), expire_ms: slot.expire_ms, value: slot.value.clone() });
+        }
+    }
+
+    /// Takes all that is left into the running snapshot: before keys change places in a way that would lose them.
+    pub fn capture_all(&mut self) {
+        while self.capture.is_some() && self.capture_some(usize::MAX) {}
+    }
+
+    /// Takes up to `n` more keys; answers whether there are more to take.
+    fn capture_some(&mut self, n: usize) -> bool {
+        let Some(capture) = &mut self.capture else { return false };
+        for _ in 0..n {
+            let db = &mut self.databases[capture.db];
+            capture.place = capture.place.min(db.len());
+            if capture.place == 0 {
+                if capture.db == 0 {
+                    return false;
+                }
+                capture.db -= 1;
+                capture.place = self.databases[capture.db].len();
+                continue;
+            }
+            capture.place -= 1;
+            let Some((key, slot)) = db.at_mut(capture.place) else { continue };
+            if slot.captured < self.snapshot {
+                slot.captured = self.snapshot;
+                let (key, value) = (key.into(), slot.value.clone());
+                capture.taken.push(Captured { db: capture.db, key, expire_ms: slot.expire_ms, value });
+            }
+        }
+        true
+    }
+
+    /// Goes on with the running snapshot by about `n` keys. Answers what was taken since the last call and whether the
+    /// snapshot is complete with it.
+    pub fn snapshot_continue(&mut self, n: usize) -> (Vec<Captured>, bool) {
+        let more = self.capture_some(n);
+        let Some(capture) = &mut self.capture else { return (Vec::new(), true) };
+        let taken = std::mem::take(&mut capture.taken);
+        if !more {
+            self.capture = None;
+        }
+        (taken, !more)
+    }
+
+    /// Puts a key of a snapshot back, at start. `position` is the snapshot's.
+    pub fn restore(&mut self, captured: Captured, position: u64) {
+        let slot = Slot {
+            value: captured.value,
+            expire_ms: captured.expire_ms,
+            position,
+            version: self.next_version(),
+            captured: self.snapshot,
+        };
+        self.databases[captured.db].insert(&captured.key, slot);
+    }
+
+    /// A database by number, below [`DATABASES`].
+    #[inline]
+    pub fn db(&self, number: usize) -> &Database {
+        &self.databases[number]
+    }
+
+    /// A database by number, to be changed.
+    #[inline]
+    pub fn db_mut(&mut self, number: usize) -> &mut Database {
+        &mut self.databases[number]
+    }
+
+    /// All databases.
+    pub fn databases(&self) -> &[Database] {
+        &self.databases
+    }
+
+    /// Exchanges the contents of two databases.
+    pub fn swap(&mut self, a: usize, b: usize) {
+        self.databases.swap(a, b);
+    }
+
+    /// A version that no slot had before.
+    pub fn next_version(&mut self) -> u64 {
+        self.versions += 1;
+        self.versions
+    }
+
+    /// The stream under a key, whatever its time, to be changed; `None` if there is none.
+    pub fn stream_mut(&mut self, db: usize, key: &[u8]) -> Option<&mut Stream> {
+        match &mut self.databases[db].get_mut(key)?.value {
+            Value::Stream(stream) => Some(stream),
+            Value::String(_) => None,
+        }
+    }
+
+    /// Number of keys in all databases.
+    pub fn key_count(&self) -> usize {
+        self.databases.iter().map(Database::len).sum()
+    }
+
+    /// Every invariant of everything.
+    pub fn check(&self) -> Result<(), String> {
+        for (number, db) in self.databases.iter().enumerate() {
+            let mut expiring = 0;
+            for (key, slot) in db.iter() {
+                if slot.expire_ms != 0 {
+                    expiring += 1;
+                    if !db.expiry.contains(&(slot.expire_ms, key.into())) {
+                        return Err(format!(
+                            "key {} of database {number} is not in the expiry index",
+                            key.escape_ascii()
+                        ));
+                    }
+                }
+                if let Value::Stream(stream) = &slot.value {
+                    stream
+                        .check()
+                        .map_err(|why| format!("stream {} of database {number}: {why}", key.escape_ascii()))?;
+                }
+            }
+            if expiring != db.expiry.len() {
+                return Err(format!("database {number}: {expiring} keys expire, the index has {}", db.expiry.len()));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,288 @@
+//! The pending entries list of a consumer group: what was delivered, to whom, when, how often, and not yet acknowledged.
+//!
+//! A tree of fixed height, in ID order: the root lists nodes, a node lists chunks, a chunk holds up to
+//! `PENDING_PER_CHUNK` entries as packed columns. Root and nodes know of each part its first ID, length and smallest
+//! delivery time, a node also how many entries each consumer has in it, so that a question about idle entries or about
+//! one consumer passes over whatever cannot answer it.
+//!
+//! ```text
+//! root   [ first, len, min_time, -> node ] ...
+//! node   [ first, len, min_time, owner bits, -> chunk ] ... (up to 128)   [ consumer, count ] ...
+//! chunk  ms | seq | delivered | consumer | deliveries                     (up to 128 entries)
+//! ```
+//!
+//! A clone is a frozen copy for the price of the root; what it shares is copied piece by piece when it changes.
+//! Nothing here walks the whole list, except [`Pel::encode`], [`Pel::check`] and comparing.
+//!
+//! Invariants: IDs ascend strictly; no chunk and no node is empty; every total equals what it sums up
+//! ([`Pel::check`] says all of them). It must never depend on how the list came about: equal contents answer alike and
+//! encode alike.
+
+mod chunk;
+mod column;
+mod encode;
+mod node;
+mod query;
+#[cfg(test)]
+mod tests;
+
+use crate::id::StreamId;
+use chunk::{Chunk, Shared};
+use node::{NodeRef, Shape, sort_key};
+
+pub use query::Range;
+
+/// A consumer, as its group numbers it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ConsumerRef(pub u32);
+
+impl ConsumerRef {
+    /// The owner of an entry that was given back: no consumer.
+    pub const NOBODY: ConsumerRef = ConsumerRef(u32::MAX);
+}
+
+/// An entry that was delivered and not yet acknowledged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pending {
+    /// The entry of the stream, which may be gone.
+    pub id: StreamId,
+    /// Who has it.
+    pub consumer: ConsumerRef,
+    /// Unix time in milliseconds of its last delivery.
+    pub delivered_ms: u64,
+    /// How often it was delivered.
+    pub deliveries: u64,
+}
+
+/// The pending entries list of one group. See the module.
+#[derive(Clone, Default)]
+pub struct Pel {
+    nodes: Vec<NodeRef>,
+    len: u64,
+}
+
+/// A part of a list that was taken out of it, to be dropped when there is time.
+pub struct Detached(NodeRef);
+
+impl Detached {
+    /// How many entries it holds.
+    pub fn len(&self) -> u64 {
+        u64::from(self.0.len)
+    }
+
+    /// Never true: there are no empty parts.
+    pub fn is_empty(&self) -> bool {
+        self.0.len == 0
+    }
+}
+
+impl Pel {
+    /// Number of entries.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// No entries?
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The smallest ID.
+    pub fn first(&self) -> Option<StreamId> {
+        self.nodes.first().map(|node| node.first)
+    }
+
+    /// The greatest ID.
+    pub fn last(&self) -> Option<StreamId> {
+        self.nodes.last().and_then(NodeRef::last)
+    }
+
+    /// The smallest delivery time, in Unix milliseconds. Looks at the root alone.
+    pub fn oldest_time(&self) -> Option<u64> {
+        self.nodes.iter().map(|node| node.min_time).min()
+    }
+
+    /// The entry of this ID.
+    pub fn get(&self, id: StreamId) -> Option<Pending> {
+        let (node, chunk, index) = self.locate(id)?;
+        Some(self.nodes[node].node.chunks[chunk].chunk.entry(index))
+    }
+
+    /// Is this ID pending?
+    pub fn contains(&self, id: StreamId) -> bool {
+        self.locate(id).is_some()
+    }
+
+    /// Inserts the entry, or replaces the one of the same ID, which it returns.
+    pub fn put(&mut self, entry: Pending) -> Option<Pending> {
+        if self.last().is_none_or(|last| last < entry.id) {
+            let shared =
+                Shared { consumer: entry.consumer, delivered_ms: entry.delivered_ms, deliveries: entry.deliveries };
+            self.append(&[entry.id], shared);
+            return None;
+        }
+        let mut at = self.node_of(entry.id);
+        if self.nodes[at].is_full_at(entry.id) {
+            let right = self.nodes[at].split_off();
+            if right.first <= entry.id {
+                at += 1;
+                self.nodes.insert(at, right);
+            } else {
+                self.nodes.insert(at + 1, right);
+            }
+        }
+        let replaced = self.nodes[at].put(&entry);
+        self.len += u64::from(replaced.is_none());
+        replaced
+    }
+
+    /// Puts in what one delivery delivered: `ids` in ascending order, all with the same owner, time and number of
+    /// deliveries. Entries that were pending already are replaced; `replaced` hears of each. Far cheaper than one by one
+    /// for the usual case that all IDs are above [`Pel::last`].
+    pub fn put_all(
+        &mut self,
+        ids: &[StreamId],
+        consumer: ConsumerRef,
+        delivered_ms: u64,
+        deliveries: u64,
+        mut replaced: impl FnMut(Pending),
+    ) {
+        debug_assert!(ids.is_sorted_by(|a, b| a < b));
+        let new = match self.last() {
+            Some(last) => ids.partition_point(|id| *id <= last),
+            None => 0,
+        };
+        for id in &ids[..new] {
+            if let Some(old) = self.put(Pending { id: *id, consumer, delivered_ms, deliveries }) {
+                replaced(old);
+            }
+        }
+        self.append(&ids[new..], Shared { consumer, delivered_ms, deliveries });
+    }
+
+    /// Takes out the entry of this ID.
+    pub fn remove(&mut self, id: StreamId) -> Option<Pending> {
+        let (at, chunk, index) = self.locate(id)?;
+        let (removed, shape) = self.nodes[at].remove(chunk, index);
+        self.len -= 1;
+        match shape {
+            Shape::Same => {}
+            Shape::Smaller => self.join_around(at),
+            Shape::Empty => {
+                self.nodes.remove(at);
+                self.give_memory_back();
+            }
+        }
+        Some(removed)
+    }
+
+    /// Takes out all entries of `consumer` and returns how many they were. Nodes that have none are not touched; of the
+    /// others each chunk that has some is packed anew, once.
+    pub fn remove_consumer(&mut self, consumer: ConsumerRef) -> u64 {
+        let mut removed = 0;
+        let mut kept: Vec<NodeRef> = Vec::with_capacity(self.nodes.len());
+        for mut node in std::mem::take(&mut self.nodes) {
+            if node.node.count_of(consumer) > 0 {
+                removed += u64::from(node.remove_consumer(consumer));
+            }
+            if node.len == 0 {
+                continue;
+            }
+            match kept.last_mut() {
+                Some(last) if last.joins(&node) => last.join(node),
+                _ => kept.push(node),
+            }
+        }
+        self.nodes = kept;
+        self.len -= removed;
+        self.give_memory_back();
+        removed
+    }
+
+    /// Takes a part out, from the end, so that a list of millions can be freed in slices: dropping the part is short
+    /// work. `None` when the list is empty.
+    pub fn pop_node(&mut self) -> Option<Detached> {
+        let node = self.nodes.pop()?;
+        self.len -= u64::from(node.len);
+        Some(Detached(node))
+    }
+
+    /// Every invariant. Walks everything: for tests and for checking files.
+    pub fn check(&self) -> Result<(), String> {
+        for node in &self.nodes {
+            node.check()?;
+        }
+        for pair in self.nodes.windows(2) {
+            if pair[0].last() >= Some(pair[1].first) {
+                return Err(format!("the node that begins with {} is out of order", pair[1].first));
+            }
+        }
+        let total: u64 = self.nodes.iter().map(|node| u64::from(node.len)).sum();
+        if total != self.len {
+            return Err(format!("{total} entries, noted as {}", self.len));
+        }
+        Ok(())
+    }
+
+    /// Appends IDs that ascend and are above all that are here.
+    fn append(&mut self, mut ids: &[StreamId], shared: Shared) {
+        self.len += ids.len() as u64;
+        while !ids.is_empty() {
+            let mut taken = self.nodes.last_mut().map_or(0, |node| node.push_run(ids, shared));
+            if taken == 0 {
+                taken = ids.len().min(crate::limits::PENDING_PER_CHUNK);
+                self.nodes.push(NodeRef::of(Chunk::from_run(&ids[..taken], shared)));
+            }
+            ids = &ids[taken..];
+        }
+    }
+
+    /// The node that `id` is in if it is in any: the last that does not begin after it.
+    fn node_of(&self, id: StreamId) -> usize {
+        let id = sort_key(id);
+        self.nodes.partition_point(|node| sort_key(node.first) <= id).saturating_sub(1)
+    }
+
+    fn locate(&self, id: StreamId) -> Option<(usize, usize, usize)> {
+        let at = self.node_of(id);
+        let node = &self.nodes.get(at)?.node;
+        let chunk = node.chunk_of(id);
+        let index = node.chunks[chunk].chunk.find(id).ok()?;
+        Some((at, chunk, index))
+    }
+
+    /// Joins the node at `at` with a neighbour if both are small.
+    fn join_around(&mut self, at: usize) {
+        let left = if at + 1 < self.nodes.len() && self.nodes[at].joins(&self.nodes[at + 1]) {
+            at
+        } else if at > 0 && self.nodes[at - 1].joins(&self.nodes[at]) {
+            at - 1
+        } else {
+            return;
+        };
+        let right = self.nodes.remove(left + 1);
+        self.nodes[left].join(right);
+        self.give_memory_back();
+    }
+
+    fn give_memory_back(&mut self) {
+        if self.nodes.len() * 4 <= self.nodes.capacity() {
+            self.nodes.shrink_to(self.nodes.len() * 2);
+        }
+    }
+}
+
+impl PartialEq for Pel {
+    /// Equal contents, whatever the shape of the trees.
+    fn eq(&self, other: &Pel) -> bool {
+        self.len == other.len && self.range(StreamId::MIN).eq(other.range(StreamId::MIN))
+    }
+}
+
+impl Eq for Pel {}
+
+impl std::fmt::Debug for Pel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.range(StreamId::MIN)).finish()
+    }
+}

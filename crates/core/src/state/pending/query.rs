@@ -1,0 +1,177 @@
+//! Questions to a pending entries list. They change nothing, and pass over each node and chunk that cannot answer.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::chunk::Chunk;
+use super::node::{ChunkRef, NodeRef};
+use super::{ConsumerRef, Pel, Pending};
+use crate::id::StreamId;
+
+/// Entries in ID order. Made by [`Pel::range`] and its kin.
+#[derive(Clone)]
+pub struct Range<'a> {
+    /// Nodes not yet entered.
+    nodes: std::slice::Iter<'a, NodeRef>,
+    /// Chunks of the present node not yet entered.
+    chunks: std::slice::Iter<'a, ChunkRef>,
+    /// The present chunk, and where to go on in it.
+    chunk: Option<&'a Chunk>,
+    index: usize,
+    consumer: Option<ConsumerRef>,
+    /// Only what was delivered at or before this time.
+    bound_ms: u64,
+}
+
+impl Range<'_> {
+    fn enter_node(&mut self) -> Option<()> {
+        for node in self.nodes.by_ref() {
+            if node.min_time <= self.bound_ms && self.consumer.is_none_or(|consumer| node.node.count_of(consumer) > 0) {
+                self.chunks = node.node.chunks.iter();
+                return Some(());
+            }
+        }
+        None
+    }
+
+    fn enter_chunk(&mut self) -> Option<()> {
+        loop {
+            for chunk in self.chunks.by_ref() {
+                if chunk.min_time <= self.bound_ms && self.consumer.is_none_or(|consumer| chunk.may_have(consumer)) {
+                    self.chunk = Some(&chunk.chunk);
+                    self.index = 0;
+                    return Some(());
+                }
+            }
+            self.enter_node()?;
+        }
+    }
+}
+
+impl Iterator for Range<'_> {
+    type Item = Pending;
+
+    fn next(&mut self) -> Option<Pending> {
+        loop {
+            if let Some(chunk) = self.chunk {
+                if let Some(index) = chunk.next_match(self.index, self.bound_ms, self.consumer) {
+                    self.index = index + 1;
+                    return Some(chunk.entry(index));
+                }
+                self.chunk = None;
+            }
+            self.enter_chunk()?;
+        }
+    }
+}
+
+impl std::iter::FusedIterator for Range<'_> {}
+
+impl Pel {
+    /// All entries from `from` on, itself included, in ID order.
+    pub fn range(&self, from: StreamId) -> Range<'_> {
+        self.matching(from, u64::MAX, None)
+    }
+
+    /// The entries of one consumer from `from` on, in ID order.
+    pub fn range_of(&self, consumer: ConsumerRef, from: StreamId) -> Range<'_> {
+        self.matching(from, u64::MAX, Some(consumer))
+    }
+
+    /// The entries from `from` on that were delivered at or before a time (Unix milliseconds), in ID order; of one
+    /// consumer, if one is given.
+    pub fn idle_range(
+        &self,
+        from: StreamId,
+        delivered_at_or_before_ms: u64,
+        consumer: Option<ConsumerRef>,
+    ) -> Range<'_> {
+        self.matching(from, delivered_at_or_before_ms, consumer)
+    }
+
+    fn matching(&self, from: StreamId, bound_ms: u64, consumer: Option<ConsumerRef>) -> Range<'_> {
+        let at = self.node_of(from);
+        let mut range =
+            Range { nodes: self.nodes[at..].iter(), chunks: [].iter(), chunk: None, index: 0, consumer, bound_ms };
+        // Only the first chunk can begin before `from`. A node that has nothing to offer is not entered at all.
+        if let Some(node) = self.nodes.get(at).filter(|node| node.first < from) {
+            range.nodes.next();
+            if node.min_time <= bound_ms && consumer.is_none_or(|consumer| node.node.count_of(consumer) > 0) {
+                let chunk = node.node.chunk_of(from);
+                range.chunks = node.node.chunks[chunk..].iter();
+                if range.enter_chunk().is_some()
+                    && let Some(entered) = range.chunk
+                    && entered.id(0) < from
+                {
+                    range.index = entered.find(from).unwrap_or_else(|index| index);
+                }
+            }
+        }
+        range
+    }
+
+    /// The `limit` oldest of the entries that were delivered at or before a time (Unix milliseconds), by delivery time
+    /// and then by ID. Opens only the nodes and chunks that can hold one of them, and looks through each once for what
+    /// it takes from it.
+    pub fn oldest_first(&self, delivered_at_or_before_ms: u64, limit: usize) -> Vec<Pending> {
+        // The key of a part is not above that of anything in it: its smallest time, its first ID. So whatever comes up
+        // as an entry is the next one. Of the parts of an open part only the next is queued: the others are not before it.
+        let mut open: BinaryHeap<Reverse<(u64, StreamId, Part)>> = BinaryHeap::new();
+        let offer = |open: &mut BinaryHeap<_>, time: u64, id: StreamId, part: Part| {
+            if time <= delivered_at_or_before_ms {
+                open.push(Reverse((time, id, part)));
+            }
+        };
+        for (node_at, node) in self.nodes.iter().enumerate() {
+            offer(&mut open, node.min_time, node.first, Part::Node(node_at));
+        }
+        let mut found = Vec::new();
+        while found.len() < limit
+            && let Some(Reverse((time, _, part))) = open.pop()
+        {
+            let (node_at, chunk_before, entry_before) = match part {
+                Part::Node(node_at) => (node_at, Some(None), None),
+                Part::Chunk(node_at, chunk_at) => (node_at, Some(Some((time, chunk_at))), Some((chunk_at, None))),
+                Part::Entry(node_at, chunk_at, index) => {
+                    found.push(self.nodes[node_at].node.chunks[chunk_at].chunk.entry(index));
+                    (node_at, None, Some((chunk_at, Some((time, index)))))
+                }
+            };
+            let chunks = &self.nodes[node_at].node.chunks;
+            if let Some(before) = chunk_before
+                && let Some((time, chunk_at)) = next_by_time(chunks.iter().map(|chunk| chunk.min_time), before)
+            {
+                offer(&mut open, time, chunks[chunk_at].first, Part::Chunk(node_at, chunk_at));
+            }
+            if let Some((chunk_at, before)) = entry_before
+                && let Some((time, index)) = next_by_time(chunks[chunk_at].chunk.times(), before)
+            {
+                offer(&mut open, time, chunks[chunk_at].chunk.id(index), Part::Entry(node_at, chunk_at, index));
+            }
+        }
+        found
+    }
+}
+
+/// What follows `before` in the order of times and then of places: the time and the place.
+fn next_by_time(times: impl Iterator<Item = u64>, before: Option<(u64, usize)>) -> Option<(u64, usize)> {
+    let mut best: Option<(u64, usize)> = None;
+    for (at, time) in times.enumerate() {
+        if before.is_none_or(|before| (time, at) > before) && best.is_none_or(|best| time < best.0) {
+            best = Some((time, at));
+            // The same time further on: nothing can come between.
+            if before.is_some_and(|before| before.0 == time) {
+                break;
+            }
+        }
+    }
+    best
+}
+
+/// A part of the list, by its place.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Part {
+    Node(usize),
+    Chunk(usize, usize),
+    Entry(usize, usize, usize),
+}

@@ -1,0 +1,168 @@
+//! A stream: its entries, counters and groups, and how far each group is behind.
+//!
+//! Two ways of counting lag live side by side. `exact` asks the blocks how many entries stand after the group's
+//! position and always knows. `compat` follows Redis's counters, which sometimes cannot tell; its `entries-read` is
+//! what clients see in both ways. The rules are those of Redis 8.2 and later.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::id::StreamId;
+use crate::state::codec::{Corrupt, Reader, put_bytes, put_id, put_uint};
+use crate::state::entries::Entries;
+use crate::state::group::Group;
+
+/// A stream.
+#[derive(Clone, Debug, Default)]
+pub struct Stream {
+    /// The entries.
+    pub entries: Entries,
+    /// Greatest ID ever given out, or set. No deletion lowers it.
+    pub last_id: StreamId,
+    /// Greatest ID that was deleted one by one (not trimmed).
+    pub max_deleted: StreamId,
+    /// How many entries were ever added.
+    pub entries_added: u64,
+    /// Groups by name, in byte order.
+    pub groups: BTreeMap<Box<[u8]>, Arc<Group>>,
+}
+
+impl Stream {
+    /// A group by name.
+    pub fn group(&self, name: &[u8]) -> Option<&Group> {
+        self.groups.get(name).map(Arc::as_ref)
+    }
+
+    /// A group by name, to be changed. Copies it first only while a snapshot still holds it.
+    pub fn group_mut(&mut self, name: &[u8]) -> Option<&mut Group> {
+        self.groups.get_mut(name).map(Arc::make_mut)
+    }
+
+    /// ID of the first entry, `0-0` when there is none.
+    pub fn first_id(&self) -> StreamId {
+        self.entries.first_id().unwrap_or(StreamId::MIN)
+    }
+
+    /// May something at or after `id` have been deleted?
+    fn tombstone_after(&self, id: StreamId) -> bool {
+        match self.entries.first_id() {
+            Some(first) => self.max_deleted > StreamId::MIN && self.max_deleted >= first && self.max_deleted >= id,
+            None => false,
+        }
+    }
+
+    /// How many entries were ever added up to `id`, if the counters tell.
+    pub fn added_up_to(&self, id: StreamId) -> Option<u64> {
+        if self.entries_added == 0 {
+            return Some(0);
+        }
+        let Some(first) = self.entries.first_id() else {
+            return (id <= self.last_id).then_some(self.entries_added);
+        };
+        if id > StreamId::MIN && id < self.max_deleted {
+            return None;
+        }
+        if id == self.last_id {
+            return Some(self.entries_added);
+        }
+        if id > self.last_id || self.max_deleted >= first {
+            return None;
+        }
+        // Signed in Redis: XSETID may have put the count below the length, which the caller shows as it is.
+        let before = self.entries_added.wrapping_sub(self.entries.len());
+        match id.cmp(&first) {
+            std::cmp::Ordering::Less => Some(before),
+            std::cmp::Ordering::Equal => Some(before.wrapping_add(1)),
+            std::cmp::Ordering::Greater => None,
+        }
+    }
+
+    /// Entries after the group's position, by Redis's counters; `None` when they cannot tell.
+    pub fn lag_compat(&self, group: &Group) -> Option<i64> {
+        let Some(first) = self.entries.first_id() else { return Some(0) };
+        if self.entries_added == 0 {
+            return Some(0);
+        }
+        if group.last_delivered < first && self.max_deleted < first {
+            return Some(self.entries.len() as i64);
+        }
+        if let Some(read) = group.entries_read
+            && !self.tombstone_after(group.last_delivered)
+        {
+            return Some(self.entries_added.wrapping_sub(read) as i64);
+        }
+        self.added_up_to(group.last_delivered).map(|rank| self.entries_added.wrapping_sub(rank) as i64)
+    }
+
+    /// Entries after the group's position, counted.
+    pub fn lag_exact(&self, group: &Group) -> u64 {
+        self.entries.count_after(group.last_delivered)
+    }
+
+    /// `entries-read` after the entry `id` is delivered to a group that stood at `position` with `read`.
+    #[inline]
+    pub fn entries_read_after(
+        &self,
+        position: StreamId,
+        read: Option<u64>,
+        id: StreamId,
+        first: StreamId,
+    ) -> Option<u64> {
+        match read {
+            Some(read) if position >= first && !self.tombstone_after(position) => Some(read + 1),
+            _ => self.added_up_to(id),
+        }
+    }
+
+    /// Is the entry in no group's pending list and behind every group's position?
+    pub fn is_free(&self, id: StreamId) -> bool {
+        self.groups.values().all(|group| group.last_delivered >= id && !group.pel().contains(id))
+    }
+
+    /// Appends the stream in its canonical form: equal streams, equal bytes.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        put_id(out, self.last_id);
+        put_id(out, self.max_deleted);
+        put_uint(out, self.entries_added);
+        self.entries.encode(out);
+        put_uint(out, self.groups.len() as u64);
+        for (name, group) in &self.groups {
+            put_bytes(out, name);
+            group.encode(out);
+        }
+    }
+
+    /// Reads what [`Stream::encode`] wrote.
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Stream, Corrupt> {
+        let what = "stream";
+        let mut stream = Stream {
+            last_id: reader.id(what)?,
+            max_deleted: reader.id(what)?,
+            entries_added: reader.uint(what)?,
+            entries: Entries::decode(reader)?,
+            groups: BTreeMap::new(),
+        };
+        for _ in 0..reader.count(what)? {
+            let name: Box<[u8]> = reader.bytes(what)?.into();
+            let group = Arc::new(Group::decode(reader)?);
+            if stream.groups.insert(name, group).is_some() {
+                return Err(Corrupt { what: "consumer group named twice" });
+            }
+        }
+        Ok(stream)
+    }
+
+    /// Every invariant.
+    pub fn check(&self) -> Result<(), String> {
+        self.entries.check()?;
+        if let Some(last) = self.entries.last_id()
+            && last > self.last_id
+        {
+            return Err(format!("entry {last} is beyond the last ID {}", self.last_id));
+        }
+        for (name, group) in &self.groups {
+            group.check().map_err(|why| format!("group {}: {why}", name.escape_ascii()))?;
+        }
+        Ok(())
+    }
+}
