@@ -41,6 +41,12 @@ impl Open {
         }
     }
 
+    /// Memory of the block with its lists of field names.
+    pub fn memory_bytes(&self) -> usize {
+        let names: usize = self.packer.table.iter().map(|schema| schema.reply_bytes()).sum();
+        size_of::<Open>() + self.packer.bytes.capacity() + self.packer.marks.capacity() + names
+    }
+
     /// Forgets everything but the memory.
     pub fn clear(&mut self) {
         if self.packer.bytes.capacity() > BUFFER_KEPT_BYTES {
