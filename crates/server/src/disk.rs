@@ -1,0 +1,372 @@
+//! The few file operations that the log and the snapshots need, as a trait, so that a test or the simulator can put a
+//! disk below them that loses, tears and refuses; the real disk; and the data directory with its lock.
+//!
+//! Invariants: every operation either did what it says or returns an error; nothing here retries a failed sync, buffers
+//! a write or hides a short one. A write is durable only after `sync_data` or `sync_all` of its file, a name (new,
+//! renamed, removed) only after `sync_dir` of its directory.
+//!
+//! It must never know what a log or a snapshot is, and nothing of them may reach the file system past it.
+
+#[cfg(any(test, feature = "fake-disk"))]
+pub mod fake;
+
+use std::error::Error;
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{FallocateFlags, FlockOperation};
+use rustix::io::Errno;
+
+/// A file system, as far as we need one.
+pub trait Disk: Send + Sync {
+    /// Makes a directory and those above it; one that exists already is fine.
+    fn create_dir(&self, path: &Path) -> io::Result<()>;
+    /// The names of the files in a directory, sorted. Directories in it are left out.
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
+    /// A new, empty file for reading and writing; one of that name is emptied.
+    fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
+    /// An existing file for reading and writing.
+    fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
+    /// Gives a file another name in one step; a file that has the new name already is replaced.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Removes a file.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Makes the names in a directory durable.
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+    /// Takes the exclusive lock on a file, which is made if there is none. `None`: somebody else holds it. It is held
+    /// until the guard is dropped or the process ends.
+    fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn LockGuard>>>;
+}
+
+/// What holds a lock; dropping it lets go.
+pub trait LockGuard: Send + Sync {}
+
+/// An open file.
+pub trait DiskFile: Send {
+    /// Its length in bytes.
+    fn len_bytes(&self) -> io::Result<u64>;
+    /// Fills `buffer` from `offset` on; a file that ends earlier is an error (`UnexpectedEof`).
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
+    /// Writes all of `bytes` at `offset`. After an error any part of them may have been written.
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+    /// Makes the file at least `len_bytes` long with space reserved for it; new bytes read as zeros. Never shortens.
+    fn allocate(&mut self, len_bytes: u64) -> io::Result<()>;
+    /// Cuts the file to `len_bytes`. What is added to it later reads as zeros until it is written.
+    fn truncate(&mut self, len_bytes: u64) -> io::Result<()>;
+    /// Makes the content durable, and of the metadata what is needed to read it back.
+    fn sync_data(&mut self) -> io::Result<()>;
+    /// Makes the content and all metadata durable.
+    fn sync_all(&mut self) -> io::Result<()>;
+}
+
+/// The disk of the operating system.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct RealDisk;
+
+impl Disk for RealDisk {
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        std::fs::create_dir_all(path)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(dir)? {
+            let entry = entry?;
+            // A name that is not UTF-8 is none of ours.
+            if let Ok(name) = entry.file_name().into_string()
+                && !entry.file_type()?.is_dir()
+            {
+                names.push(name);
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?;
+        Ok(Box::new(RealFile(file)))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        Ok(Box::new(RealFile(OpenOptions::new().read(true).write(true).open(path)?)))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        std::fs::rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        std::fs::remove_file(path)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        File::open(dir)?.sync_all()
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn LockGuard>>> {
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        match rustix::io::retry_on_intr(|| rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)) {
+            Ok(()) => Ok(Some(Box::new(RealLock(file)))),
+            Err(Errno::WOULDBLOCK) => Ok(None),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+}
+
+/// The descriptor that carries the lock: closing it lets go.
+struct RealLock(#[expect(dead_code, reason = "held for its Drop")] File);
+
+impl LockGuard for RealLock {}
+
+struct RealFile(File);
+
+impl DiskFile for RealFile {
+    fn len_bytes(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.0.read_exact_at(buffer, offset)
+    }
+
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all_at(bytes, offset)
+    }
+
+    fn allocate(&mut self, len_bytes: u64) -> io::Result<()> {
+        if self.len_bytes()? >= len_bytes {
+            return Ok(());
+        }
+        match rustix::io::retry_on_intr(|| rustix::fs::fallocate(&self.0, FallocateFlags::empty(), 0, len_bytes)) {
+            Ok(()) => Ok(()),
+            // A file system that cannot reserve: the length alone still spares a size change at every sync.
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => self.0.set_len(len_bytes),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    fn truncate(&mut self, len_bytes: u64) -> io::Result<()> {
+        self.0.set_len(len_bytes)
+    }
+
+    fn sync_data(&mut self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+
+    fn sync_all(&mut self) -> io::Result<()> {
+        self.0.sync_all()
+    }
+}
+
+/// A file operation that failed: what was tried, on which file, and why it failed.
+#[derive(Debug)]
+pub struct DiskError {
+    /// The operation, as a verb: "write", "sync".
+    pub action: &'static str,
+    /// The file or directory.
+    pub path: PathBuf,
+    /// What the operating system said.
+    pub source: io::Error,
+}
+
+impl DiskError {
+    /// For `map_err`: names the operation and the file.
+    pub fn at(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> DiskError {
+        let path = path.to_owned();
+        move |source| DiskError { action, path, source }
+    }
+}
+
+impl fmt::Display for DiskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot {} {}: {}", self.action, self.path.display(), self.source)?;
+        match self.source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                write!(f, " (make room on this volume, then start again)")
+            }
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                write!(f, " (the user that runs the server must be able to write here)")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Error for DiskError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.source)
+    }
+}
+
+/// Why a data directory could not be taken.
+#[derive(Debug)]
+pub enum DataDirError {
+    /// Another process works in it.
+    Locked {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A file operation failed.
+    Disk(DiskError),
+}
+
+impl fmt::Display for DataDirError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DataDirError::Locked { path } => write!(
+                f,
+                "the data directory {} is in use by another server: stop that one, or give this one a directory of its own",
+                path.display()
+            ),
+            DataDirError::Disk(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Error for DataDirError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            DataDirError::Locked { .. } => None,
+            DataDirError::Disk(error) => Some(&error.source),
+        }
+    }
+}
+
+impl From<DiskError> for DataDirError {
+    fn from(error: DiskError) -> Self {
+        DataDirError::Disk(error)
+    }
+}
+
+/// A data directory that this process holds alone: `lock`, `log/` with the segments, `snapshots/`. Whoever reads or
+/// writes in it keeps an `Arc` of this, so the lock is held for as long as anybody does.
+pub struct DataDir {
+    disk: Arc<dyn Disk>,
+    log: PathBuf,
+    snapshots: PathBuf,
+    _lock: Box<dyn LockGuard>,
+}
+
+impl DataDir {
+    /// Makes the directory if there is none and takes its lock.
+    pub fn open(disk: Arc<dyn Disk>, path: &Path) -> Result<Arc<DataDir>, DataDirError> {
+        let log = path.join("log");
+        let snapshots = path.join("snapshots");
+        disk.create_dir(path).map_err(DiskError::at("create directory", path))?;
+        let lock_path = path.join("lock");
+        let lock = disk.lock(&lock_path).map_err(DiskError::at("lock", &lock_path))?;
+        let Some(lock) = lock else { return Err(DataDirError::Locked { path: path.to_owned() }) };
+        for sub_dir in [&log, &snapshots] {
+            disk.create_dir(sub_dir).map_err(DiskError::at("create directory", sub_dir))?;
+        }
+        // The names of the two directories, and our own name in the one above, must be as durable as what is to be
+        // acknowledged in them. A parent that we may not even open was not made by us.
+        disk.sync_dir(path).map_err(DiskError::at("sync directory", path))?;
+        if let Some(parent) = path.parent() {
+            let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+            match disk.sync_dir(parent) {
+                Err(error) if error.kind() != io::ErrorKind::PermissionDenied => {
+                    return Err(DiskError::at("sync directory", parent)(error).into());
+                }
+                _ => {}
+            }
+        }
+        Ok(Arc::new(DataDir { disk, log, snapshots, _lock: lock }))
+    }
+
+    /// The disk below.
+    pub fn disk(&self) -> &dyn Disk {
+        &*self.disk
+    }
+
+    /// Where the segments are.
+    pub fn log(&self) -> &Path {
+        &self.log
+    }
+
+    /// Where the snapshots are.
+    pub fn snapshots(&self) -> &Path {
+        &self.snapshots
+    }
+}
+
+impl fmt::Debug for DataDir {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DataDir").field("log", &self.log).finish_non_exhaustive()
+    }
+}
+
+/// A file name made of a position, 20 digits so that names sort as positions do, and an extension.
+pub(crate) fn positioned_name(position: u64, extension: &str) -> String {
+    format!("{position:020}.{extension}")
+}
+
+/// The position in such a name; `None` for any other name.
+pub(crate) fn position_in_name(name: &str, extension: &str) -> Option<u64> {
+    let digits = name.strip_suffix(extension)?.strip_suffix('.')?;
+    if digits.len() != 20 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    digits.parse().ok()
+}
+
+/// Removes what an unfinished creation left behind: names that end in `.tmp`.
+pub(crate) fn remove_unfinished(disk: &dyn Disk, dir: &Path) -> Result<usize, DiskError> {
+    let names = disk.list(dir).map_err(DiskError::at("list", dir))?;
+    let mut removed = 0;
+    for name in names.iter().filter(|name| name.ends_with(".tmp")) {
+        let path = dir.join(name);
+        disk.remove(&path).map_err(DiskError::at("remove", &path))?;
+        removed += 1;
+    }
+    Ok(removed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_positions() {
+        assert_eq!(positioned_name(42, "log"), "00000000000000000042.log");
+        assert_eq!(position_in_name("00000000000000000042.log", "log"), Some(42));
+        assert_eq!(position_in_name(&positioned_name(u64::MAX, "log"), "log"), Some(u64::MAX));
+        for name in
+            ["42.log", "00000000000000000042.snap", "99999999999999999999.log", "+0000000000000000042.log", ".log"]
+        {
+            assert_eq!(position_in_name(name, "log"), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_second_owner_of_a_directory_is_refused_until_the_first_has_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("data");
+        let first = DataDir::open(Arc::new(RealDisk), &path).unwrap();
+        let error = DataDir::open(Arc::new(RealDisk), &path).unwrap_err();
+        assert!(matches!(&error, DataDirError::Locked { path: named } if *named == path), "{error}");
+        drop(first);
+        DataDir::open(Arc::new(RealDisk), &path).unwrap();
+    }
+
+    #[test]
+    fn what_is_allocated_reads_as_zeros_and_never_shortens() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut file = RealDisk.create(&folder.path().join("file")).unwrap();
+        file.write_at(0, b"abc").unwrap();
+        file.allocate(8192).unwrap();
+        file.allocate(10).unwrap();
+        assert_eq!(file.len_bytes().unwrap(), 8192);
+        let mut bytes = vec![1; 8192];
+        file.read_at(0, &mut bytes).unwrap();
+        assert_eq!(&bytes[..4], b"abc\0");
+        assert!(bytes[3..].iter().all(|&byte| byte == 0));
+        file.truncate(2).unwrap();
+        assert_eq!(file.read_at(0, &mut [0; 3]).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    }
+}
