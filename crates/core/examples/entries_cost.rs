@@ -46,8 +46,7 @@ fn random(state: &mut u64) -> u64 {
 }
 
 fn ns_each(name: &str, count: u64, work: impl FnOnce()) {
-    #[expect(clippy::allow_attributes, reason = "the clock is what a measurement is made with")]
-    #[allow(clippy::disallowed_methods)]
+    #[allow(clippy::disallowed_methods, reason = "a measurement is what the clock is for")]
     let begin = Instant::now();
     work();
     println!("{name:44} {:10.1} ns", begin.elapsed().as_nanos() as f64 / count as f64);
@@ -76,6 +75,18 @@ fn main() {
     let bytes = BYTES.load(Ordering::Relaxed) - before;
     println!("{:44} {:10.2} bytes", "memory of an entry", bytes as f64 / COUNT as f64);
     println!("{:44} {:10}", "blocks", entries.node_count());
+
+    let before = BYTES.load(Ordering::Relaxed);
+    let small: Vec<Entries> = (0..10_000)
+        .map(|n| {
+            let mut entries = Entries::default();
+            entries.push(id(n), field.into_iter(), LIMITS);
+            entries
+        })
+        .collect();
+    let bytes = BYTES.load(Ordering::Relaxed) - before;
+    println!("{:44} {:10.2} bytes", "memory of a stream with one entry", bytes as f64 / small.len() as f64);
+    drop(small);
 
     let mut state = 1;
     let ids: Vec<StreamId> = (0..COUNT).map(|_| id(random(&mut state) % COUNT)).collect();
@@ -183,6 +194,15 @@ fn main() {
         for start in (0..COUNT).step_by(1000) {
             out.clear();
             for entry in entries.range(id(start), StreamId::MAX).take(1000) {
+                entry.write(&mut out);
+            }
+            black_box(&out);
+        }
+    });
+    ns_each("the same, always the last 1000", COUNT, || {
+        for _ in (0..COUNT).step_by(1000) {
+            out.clear();
+            for entry in entries.range(id(COUNT - 1000), StreamId::MAX).take(1000) {
                 entry.write(&mut out);
             }
             black_box(&out);

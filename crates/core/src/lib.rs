@@ -5,6 +5,7 @@
 
 pub mod command;
 pub mod engine;
+pub mod extended;
 pub mod glob;
 pub mod id;
 pub mod limits;
@@ -13,4 +14,5 @@ pub mod record;
 pub mod resp;
 pub mod session;
 pub mod settings;
+pub mod snapshot;
 pub mod state;

@@ -42,3 +42,6 @@ pub const SCHEMAS_PER_BLOCK: usize = 4;
 
 /// Every how many slots a block can be entered: an ID is found by decoding at most this many.
 pub const SLOTS_PER_MARK: usize = 8;
+
+/// Most places that one SCAN looks at, whatever its COUNT: a call must stay short.
+pub const SCAN_PLACES_MAX: usize = 50_000;

@@ -624,7 +624,16 @@ mod tests {
             Record::ConsumerCreate { at, group, consumer, now_ms: 1 },
             Record::ConsumerDelete { at, group, consumer },
             Record::ConsumerSeen { at, group, consumer, now_ms: 1, active: true },
-            Record::Deliver { at, group, consumer, after: a, last: b, entries_read: Some(1), no_ack: false, now_ms: 77 },
+            Record::Deliver {
+                at,
+                group,
+                consumer,
+                after: a,
+                last: b,
+                entries_read: Some(1),
+                no_ack: false,
+                now_ms: 77,
+            },
             Record::Claim { at, group, consumer, delivered_ms: 8, claims: Claims::Slice(&claims) },
             Record::Acknowledge { at, group, ids: Ids::Slice(&ids) },
         ];

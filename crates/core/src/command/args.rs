@@ -66,6 +66,15 @@ pub struct OwnedArgs {
 }
 
 impl OwnedArgs {
+    /// From any list of texts or byte strings.
+    pub fn new<T: AsRef<[u8]>>(arguments: impl IntoIterator<Item = T>) -> Self {
+        let mut owned = OwnedArgs::default();
+        for argument in arguments {
+            owned.push(argument.as_ref());
+        }
+        owned
+    }
+
     /// Appends one argument.
     pub fn push(&mut self, argument: &[u8]) {
         let start = self.buffer.len();
@@ -81,15 +90,5 @@ impl OwnedArgs {
     /// Bytes taken.
     pub fn len_bytes(&self) -> usize {
         self.buffer.len() + self.spans.len() * size_of::<(usize, usize)>()
-    }
-}
-
-impl<'a> FromIterator<&'a [u8]> for OwnedArgs {
-    fn from_iter<I: IntoIterator<Item = &'a [u8]>>(arguments: I) -> Self {
-        let mut owned = OwnedArgs::default();
-        for argument in arguments {
-            owned.push(argument);
-        }
-        owned
     }
 }

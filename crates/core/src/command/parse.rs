@@ -24,11 +24,7 @@ pub fn integer(text: &[u8]) -> Option<i64> {
         // 19 digits always fit in 64 bits.
         value = value * 10 + u64::from(digit);
     }
-    if negative {
-        (value <= 1 << 63).then(|| (value as i64).wrapping_neg())
-    } else {
-        i64::try_from(value).ok()
-    }
+    if negative { (value <= 1 << 63).then(|| (value as i64).wrapping_neg()) } else { i64::try_from(value).ok() }
 }
 
 /// An integer argument, or `ERR value is not an integer or out of range`.
@@ -86,10 +82,26 @@ mod tests {
 
     #[test]
     fn integers_are_strict() {
-        for (text, value) in [("0", 0), ("7", 7), ("-7", -7), ("9223372036854775807", i64::MAX), ("-9223372036854775808", i64::MIN)] {
+        for (text, value) in
+            [("0", 0), ("7", 7), ("-7", -7), ("9223372036854775807", i64::MAX), ("-9223372036854775808", i64::MIN)]
+        {
             assert_eq!(integer(text.as_bytes()), Some(value));
         }
-        for text in ["", "-", "-0", "00", "01", "+1", " 1", "1 ", "1.0", "0x1", "9223372036854775808", "-9223372036854775809", "99999999999999999999"] {
+        for text in [
+            "",
+            "-",
+            "-0",
+            "00",
+            "01",
+            "+1",
+            " 1",
+            "1 ",
+            "1.0",
+            "0x1",
+            "9223372036854775808",
+            "-9223372036854775809",
+            "99999999999999999999",
+        ] {
             assert_eq!(integer(text.as_bytes()), None, "{text:?}");
         }
     }

@@ -1,12 +1,13 @@
 //! The one command table. COMMAND, ACL checks, cluster routing, help texts and the compatibility page all come from these
 //! rows, one file per family. A row says what a command looks like from outside; what it does is the engine's matter.
 //!
-//! Invariants, checked when this is compiled: names are unique, in lower case and at most 15 bytes long, so that one
-//! fits a `u128` with its length and a look-up compares numbers.
+//! Invariants: names are in lower case (a test), unique and, checked when this is compiled, short enough for a look-up to
+//! compare numbers (`name.rs`).
 
 mod connection;
 mod id;
 mod keys;
+mod name;
 mod server;
 mod spec;
 mod streams;
@@ -40,50 +41,27 @@ pub const COMMANDS: usize = {
 /// Slots of the hash table: a power of two, several times the number of commands, so that nearly every look-up is one probe.
 const SLOTS: usize = 512;
 
-/// Longest name.
-const NAME_MAX_BYTES: usize = 15;
-
-#[derive(Clone, Copy)]
-struct Slot {
-    name: u128,
-    spec: Option<&'static CommandSpec>,
-}
-
-static INDEX: [Slot; SLOTS] = {
+static INDEX: [Option<&'static CommandSpec>; SLOTS] = {
     assert!(COMMANDS * 2 < SLOTS, "the hash table of commands is too full");
-    let mut index = [Slot { name: 0, spec: None }; SLOTS];
+    let mut index = [None; SLOTS];
     let mut family = 0;
     while family < FAMILIES.len() {
         let mut i = 0;
         while i < FAMILIES[family].len() {
-            let spec = &FAMILIES[family][i];
-            let name = pack(spec.name.as_bytes());
-            let mut slot = hash(name);
-            while index[slot].spec.is_some() {
-                assert!(index[slot].name != name, "a command stands twice in the table");
+            let spec: &'static CommandSpec = &FAMILIES[family][i];
+            let mut slot = hash(spec.packed);
+            while let Some(other) = index[slot] {
+                let other: &CommandSpec = other;
+                assert!(other.packed != spec.packed, "a command stands twice in the table");
                 slot = (slot + 1) % SLOTS;
             }
-            index[slot] = Slot { name, spec: Some(spec) };
+            index[slot] = Some(spec);
             i += 1;
         }
         family += 1;
     }
     index
 };
-
-/// A name in lower case as a number, its length in the last byte. For names that are known to fit.
-const fn pack(name: &[u8]) -> u128 {
-    assert!(!name.is_empty() && name.len() <= NAME_MAX_BYTES);
-    let mut word = [0; 16];
-    word[NAME_MAX_BYTES] = name.len() as u8;
-    let mut i = 0;
-    while i < name.len() {
-        assert!(!name[i].is_ascii_uppercase() && name[i] != 0);
-        word[i] = name[i];
-        i += 1;
-    }
-    u128::from_le_bytes(word)
-}
 
 const fn hash(name: u128) -> usize {
     let folded = (name as u64) ^ ((name >> 64) as u64).rotate_left(29);
@@ -92,19 +70,12 @@ const fn hash(name: u128) -> usize {
 
 /// The command of that name, in any case of letters. Subcommands are not found here.
 pub fn lookup(name: &[u8]) -> Option<&'static CommandSpec> {
-    if name.is_empty() || name.len() > NAME_MAX_BYTES {
-        return None;
-    }
-    let mut word = [0u8; 16];
-    word[..name.len()].copy_from_slice(name);
-    word.make_ascii_lowercase();
-    word[NAME_MAX_BYTES] = name.len() as u8;
-    let name = u128::from_le_bytes(word);
-    let mut slot = hash(name);
+    let packed = name::pack(name)?;
+    let mut slot = hash(packed);
     // Ends: the table is never full.
     loop {
-        let spec = INDEX[slot].spec?;
-        if INDEX[slot].name == name {
+        let spec = INDEX[slot]?;
+        if spec.packed == packed {
             return Some(spec);
         }
         slot = (slot + 1) % SLOTS;
@@ -113,7 +84,8 @@ pub fn lookup(name: &[u8]) -> Option<&'static CommandSpec> {
 
 /// The subcommand of that name, in any case of letters.
 pub fn subcommand(container: &CommandSpec, name: &[u8]) -> Option<&'static CommandSpec> {
-    container.subcommands.iter().find(|s| s.leaf().as_bytes().eq_ignore_ascii_case(name))
+    let packed = name::pack(name)?;
+    container.subcommands.iter().find(|subcommand| subcommand.packed == packed)
 }
 
 /// A command or subcommand by its full name (`xgroup|create`), in any case of letters.

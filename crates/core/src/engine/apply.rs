@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use crate::id::StreamId;
 use crate::record::{At, Record};
 use crate::state::entries::NodeLimits;
@@ -103,8 +105,8 @@ pub fn apply(state: &mut State, record: &Record<'_>, context: &Context) {
         }
         Record::Trim { at, before } => {
             let Some(stream) = stream(state, *at, context, Touch::Watch) else { return };
-            let removed = stream.entries.trim_before(*before);
-            state.garbage.trimmed(removed);
+            let (_, spans) = stream.entries.trim_before(*before);
+            state.garbage.trimmed(spans);
         }
         Record::TrimEntries { at, ids } => {
             let Some(stream) = stream(state, *at, context, Touch::Watch) else { return };
@@ -145,7 +147,9 @@ pub fn apply(state: &mut State, record: &Record<'_>, context: &Context) {
         Record::ConsumerSeen { at, group, consumer, now_ms, active } => {
             capture(state, *at);
             // No reply waits for this one: the position of the key stays.
-            let Some(group) = state.stream_mut(at.db, at.key).and_then(|stream| stream.group_mut(group)) else { return };
+            let Some(group) = state.stream_mut(at.db, at.key).and_then(|stream| stream.group_mut(group)) else {
+                return;
+            };
             let of = group.ensure_consumer(consumer, *now_ms);
             group.touch(of, *now_ms, *active);
         }
@@ -159,9 +163,8 @@ pub fn apply(state: &mut State, record: &Record<'_>, context: &Context) {
             group.touch(of, *now_ms, !*no_ack);
             if !*no_ack {
                 let from = after.next().unwrap_or(StreamId::MAX);
-                for entry in entries.range(from, *last) {
-                    group.put_pending(Pending { id: entry.id, consumer: of, delivered_ms: *now_ms, deliveries: 1 });
-                }
+                let ids: SmallVec<[StreamId; 128]> = entries.range(from, *last).map(|entry| entry.id).collect();
+                group.deliver(&ids, of, *now_ms);
             }
             group.last_delivered = *last;
             group.entries_read = *entries_read;
@@ -224,13 +227,8 @@ fn group_mut<'s>(state: &'s mut State, at: At<'_>, group: &[u8], context: &Conte
 
 fn put(state: &mut State, at: At<'_>, expire_ms: u64, value: Value, context: &Context) {
     capture(state, at);
-    let slot = Slot {
-        value,
-        expire_ms,
-        position: context.position,
-        version: state.next_version(),
-        captured: state.snapshot,
-    };
+    let slot =
+        Slot { value, expire_ms, position: context.position, version: state.next_version(), captured: state.snapshot };
     if let Some(old) = state.db_mut(at.db).insert(at.key, slot) {
         state.garbage.value(old.value);
     }

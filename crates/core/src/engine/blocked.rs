@@ -61,7 +61,14 @@ impl Blocked {
     }
 
     /// Takes a client out of all its queues.
-    pub fn remove(&mut self, client: ClientIndex, db: usize, keys: &[Box<[u8]>], ticket: u64, deadline_ms: Option<u64>) {
+    pub fn remove(
+        &mut self,
+        client: ClientIndex,
+        db: usize,
+        keys: &[Box<[u8]>],
+        ticket: u64,
+        deadline_ms: Option<u64>,
+    ) {
         for key in keys {
             if let Some(queue) = self.queues[db].get_mut(key) {
                 queue.remove(&ticket);
@@ -89,7 +96,10 @@ impl Blocked {
     /// Something happened at a key.
     #[inline]
     pub fn signal(&mut self, db: usize, key: &[u8]) {
-        if !self.is_empty() && self.queues[db].contains_key(key) && !self.ready.iter().any(|(d, k)| *d == db && **k == *key) {
+        if !self.is_empty()
+            && self.queues[db].contains_key(key)
+            && !self.ready.iter().any(|(d, k)| *d == db && **k == *key)
+        {
             self.ready.push((db, key.into()));
         }
     }
@@ -115,7 +125,9 @@ impl Blocked {
 
     /// Who waits for a key, first come first.
     pub fn queue(&self, db: usize, key: &[u8]) -> Vec<(u64, ClientIndex)> {
-        self.queues[db].get(key).map_or_else(Vec::new, |queue| queue.iter().map(|(&ticket, &client)| (ticket, client)).collect())
+        self.queues[db]
+            .get(key)
+            .map_or_else(Vec::new, |queue| queue.iter().map(|(&ticket, &client)| (ticket, client)).collect())
     }
 
     /// The earliest deadline, and whose it is.

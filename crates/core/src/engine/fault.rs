@@ -121,5 +121,6 @@ faults! {
     UNBLOCK_REASON = "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR";
     NO_SUCH_CLIENT = "ERR No such client";
     CLUSTER_DISABLED = "ERR This instance has cluster support disabled";
+    NO_LFU = "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.";
     BGSAVE_RUNNING = "ERR Background save already in progress";
 }

@@ -11,7 +11,7 @@ use crate::resp::encode::Reply;
 impl Engine {
     /// Takes bytes that arrived.
     pub fn feed(&mut self, index: ClientIndex, bytes: &[u8], facts: &Facts<'_>) {
-        let limit = self.settings.client_query_buffer_limit;
+        let limit = self.settings.query_buffer_max_bytes as usize;
         let Some(client) = self.client_mut(index) else { return };
         client.received_bytes += bytes.len() as u64;
         if client.closing || client.killed {
@@ -71,7 +71,7 @@ impl Engine {
         while done < input.len() {
             let Some(client) = self.client_mut(index) else { return input.len() };
             let authenticated = client.authenticated;
-            let caps = Caps { bulk_max: self.settings.proto_max_bulk_len, authenticated };
+            let caps = Caps { bulk_max: self.settings.bulk_max_bytes as usize, authenticated };
             let rest = &input[done..];
             match decoder.step(rest, caps) {
                 Step::Incomplete => break,

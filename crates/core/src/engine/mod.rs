@@ -259,8 +259,8 @@ impl Engine {
 
     fn node_limits(&self) -> NodeLimits {
         NodeLimits {
-            max_entries: self.settings.stream_node_max_entries,
-            max_bytes: self.settings.stream_node_max_bytes,
+            max_entries: self.settings.stream_node_max_entries as usize,
+            max_bytes: self.settings.stream_node_max_bytes as usize,
         }
     }
 
@@ -445,8 +445,8 @@ impl Engine {
         client.last_command = spec.name;
         let refusal = if !client.authenticated && !spec.flags.has(Flags::NO_AUTH) {
             Some(Fault::NO_AUTH)
-        } else if self.settings.maxmemory > 0
-            && facts.used_memory > self.settings.maxmemory
+        } else if self.settings.maxmemory_bytes > 0
+            && facts.used_memory > self.settings.maxmemory_bytes
             && (spec.flags.has(Flags::DENYOOM) || txn::needs_memory(client, spec.id))
         {
             Some(Fault::OUT_OF_MEMORY)
@@ -463,7 +463,7 @@ impl Engine {
             return 0;
         }
         if client.transaction.is_some() && !txn::runs_inside(spec.id) {
-            return match txn::queue(client, spec, args, self.settings.client_query_buffer_limit) {
+            return match txn::queue(client, spec, args, self.settings.query_buffer_max_bytes as usize) {
                 Ok(()) => {
                     Reply { out, protocol }.simple("QUEUED");
                     0
@@ -545,7 +545,8 @@ impl Engine {
         }
         for at in views::keys_of(spec, args) {
             let key = args.get(at);
-            let over = self.state.db(db).get_any(key).is_some_and(|slot| slot.expire_ms != 0 && slot.expire_ms <= now_ms);
+            let over =
+                self.state.db(db).get_any(key).is_some_and(|slot| slot.expire_ms != 0 && slot.expire_ms <= now_ms);
             if over {
                 self.expire_key(db, key);
             }
@@ -557,12 +558,19 @@ impl Engine {
         self.emit(&Record::Delete { at: At { db, key } });
     }
 
-    fn note_duration(&mut self, index: ClientIndex, spec: &CommandSpec, args: Args<'_>, facts: &Facts<'_>, took_us: u64) {
-        let threshold = self.settings.slowlog_log_slower_than;
+    fn note_duration(
+        &mut self,
+        index: ClientIndex,
+        spec: &CommandSpec,
+        args: Args<'_>,
+        facts: &Facts<'_>,
+        took_us: u64,
+    ) {
+        let threshold = self.settings.slowlog_log_slower_than_us;
         if threshold >= 0 && took_us >= threshold as u64 && !spec.flags.has(Flags::SKIP_SLOWLOG) {
             let client = self.clients[index].as_deref();
             let (addr, name) = client.map_or((String::new(), Vec::new()), |c| (c.addr.clone(), c.name.clone()));
-            self.slow_log.note(args, facts.now_ms / 1000, took_us, addr, name, self.settings.slowlog_max_len);
+            self.slow_log.note(args, facts.now_ms / 1000, took_us, addr, name, self.settings.slowlog_max_len as usize);
         }
     }
 

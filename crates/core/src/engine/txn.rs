@@ -2,7 +2,7 @@
 //! turn's records are one frame of the log: after a crash they are all there or none is.
 
 use super::{Cx, Engine};
-use crate::command::args::Args;
+use crate::command::args::{Args, OwnedArgs};
 use crate::command::table::{CommandId, CommandSpec, Flags};
 use crate::engine::fault::Fault;
 use crate::resp::encode::Reply;
@@ -31,7 +31,7 @@ pub(super) fn queue(client: &mut Client, spec: &CommandSpec, args: Args<'_>, lim
         transaction.refused = true;
         return Err(Fault::owned("ERR Command not allowed inside a transaction"));
     }
-    let owned: crate::command::args::OwnedArgs = args.iter().collect();
+    let owned = OwnedArgs::new(args.iter());
     transaction.len_bytes += owned.len_bytes();
     if transaction.len_bytes > limit_bytes {
         transaction.refused = true;
@@ -95,9 +95,8 @@ pub(super) fn exec(cx: &mut Cx<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> 
     if transaction.refused {
         return Err(Fault::EXEC_ABORT);
     }
-    let touched = watches
-        .iter()
-        .any(|watch| cx.slot_in(watch.db, &watch.key).map_or(0, |slot| slot.version) != watch.version);
+    let touched =
+        watches.iter().any(|watch| cx.slot_in(watch.db, &watch.key).map_or(0, |slot| slot.version) != watch.version);
     if touched {
         reply.null_array();
         return Ok(());
@@ -117,4 +116,3 @@ pub(super) fn exec(cx: &mut Cx<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> 
     }
     Ok(())
 }
-

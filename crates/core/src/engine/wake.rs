@@ -42,7 +42,11 @@ impl Engine {
     pub(super) fn serve_ready(&mut self, facts: &Facts<'_>) {
         while self.blocked.has_ready() {
             for (db, key) in self.blocked.take_ready() {
-                let stream = self.state.db(db).get(&key, facts.now_ms).is_some_and(|slot| matches!(slot.value, Value::Stream(_)));
+                let stream = self
+                    .state
+                    .db(db)
+                    .get(&key, facts.now_ms)
+                    .is_some_and(|slot| matches!(slot.value, Value::Stream(_)));
                 for (ticket, index) in self.blocked.queue(db, &key) {
                     let Some(wait) = self.client(index).and_then(|client| client.wait.as_deref()) else { continue };
                     if wait.ticket != ticket || !(stream || wait.group) {

@@ -5,9 +5,7 @@
 //! really came. Offsets it keeps are relative to the start of the current command, so the caller may move those bytes.
 
 use crate::command::args::Args;
-use crate::limits::{
-    ARGUMENTS_MAX_UNAUTHENTICATED, BULK_MAX_UNAUTHENTICATED_BYTES, INLINE_MAX_BYTES, MULTIBULK_MAX,
-};
+use crate::limits::{ARGUMENTS_MAX_UNAUTHENTICATED, BULK_MAX_UNAUTHENTICATED_BYTES, INLINE_MAX_BYTES, MULTIBULK_MAX};
 
 /// What came of looking at the input.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -279,7 +277,10 @@ mod tests {
 
     #[test]
     fn inline_quotes_and_escapes() {
-        assert_eq!(words(b" SET  k \"a\\x41\\n\" 'c d'\r\n"), [b"SET".to_vec(), b"k".into(), b"aA\n".into(), b"c d".into()]);
+        assert_eq!(
+            words(b" SET  k \"a\\x41\\n\" 'c d'\r\n"),
+            [b"SET".to_vec(), b"k".into(), b"aA\n".into(), b"c d".into()]
+        );
         assert_eq!(words(b"\r\n"), Vec::<Vec<u8>>::new());
         let mut decoder = Decoder::default();
         assert!(matches!(decoder.step(b"\"open\r\n", CAPS), Step::Broken(_)));

@@ -2,18 +2,26 @@
 //! here it is taken apart and freed a piece at a time between turns. Never holds anything that can still be seen.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-use crate::state::entries::Entries;
+use crate::state::entries::{Entries, Span};
 use crate::state::keyspace::Value;
 use crate::state::pending::Pel;
 use crate::state::stream::Stream;
 
 /// Pieces to free. A piece is small (about a span of blocks or a node of a pending list).
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Garbage {
     entries: VecDeque<Entries>,
+    spans: Vec<Arc<Span>>,
     pels: VecDeque<Pel>,
     values: Vec<Value>,
+}
+
+impl std::fmt::Debug for Garbage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Garbage").field("empty", &self.is_empty()).finish_non_exhaustive()
+    }
 }
 
 /// Streams of fewer entries than this are freed where they are removed.
@@ -31,7 +39,7 @@ impl Garbage {
     fn stream(&mut self, stream: Stream) {
         self.entries(stream.entries);
         for group in stream.groups.into_values() {
-            if let Some(mut group) = std::sync::Arc::into_inner(group) {
+            if let Some(mut group) = Arc::into_inner(group) {
                 self.pel(group.take_pel());
             }
         }
@@ -42,6 +50,11 @@ impl Garbage {
         if entries.len() >= SMALL {
             self.entries.push_back(entries);
         }
+    }
+
+    /// Takes spans of blocks that were trimmed off.
+    pub fn trimmed(&mut self, spans: Vec<Arc<Span>>) {
+        self.spans.extend(spans);
     }
 
     /// Takes a removed pending list.
@@ -58,12 +71,13 @@ impl Garbage {
 
     /// Nothing left?
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty() && self.pels.is_empty() && self.values.is_empty()
+        self.entries.is_empty() && self.spans.is_empty() && self.pels.is_empty() && self.values.is_empty()
     }
 
     /// Frees one piece; answers whether there may be more.
     pub fn free_one(&mut self) -> bool {
-        if let Some(pel) = self.pels.front_mut() {
+        if self.spans.pop().is_some() {
+        } else if let Some(pel) = self.pels.front_mut() {
             if pel.pop_node().is_none() {
                 self.pels.pop_front();
             }

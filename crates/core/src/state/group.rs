@@ -6,6 +6,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use crate::id::StreamId;
 use crate::state::codec::{Corrupt, Reader, put_bytes, put_id, put_int, put_uint};
 use crate::state::pending::{ConsumerRef, Pel, Pending};
@@ -122,6 +124,17 @@ impl Group {
                     self.consumer_mut(old.consumer).pending -= 1;
                 }
             }
+        }
+    }
+
+    /// Makes entries (ascending) pending for a consumer, delivered now for the first time.
+    pub fn deliver(&mut self, ids: &[StreamId], of: ConsumerRef, now_ms: u64) {
+        let mut moved: SmallVec<[ConsumerRef; 8]> = SmallVec::new();
+        self.pel.put_all(ids, of, now_ms, 1, |old| moved.push(old.consumer));
+        self.consumer_mut(of).pending += ids.len() as u64;
+        // Set back to before them, the group gives entries again that someone already had.
+        for old in moved {
+            self.consumer_mut(old).pending -= 1;
         }
     }
 

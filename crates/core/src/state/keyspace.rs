@@ -74,6 +74,14 @@ pub struct Slot {
     pub captured: u64,
 }
 
+impl Slot {
+    /// Is its time not over?
+    #[inline]
+    pub fn lives(&self, now_ms: u64) -> bool {
+        self.expire_ms == 0 || self.expire_ms > now_ms
+    }
+}
+
 type Keys = IndexMap<Box<[u8]>, Slot, FixedState>;
 
 /// One of the numbered databases.
@@ -115,7 +123,7 @@ impl Database {
     /// The key, unless its time is over.
     #[inline]
     pub fn get(&self, key: &[u8], now_ms: u64) -> Option<&Slot> {
-        self.keys.get(key).filter(|slot| slot.expire_ms == 0 || slot.expire_ms > now_ms)
+        self.keys.get(key).filter(|slot| slot.lives(now_ms))
     }
 
     /// The key whatever its time, for records.
@@ -395,11 +403,16 @@ impl State {
                 if slot.expire_ms != 0 {
                     expiring += 1;
                     if !db.expiry.contains(&(slot.expire_ms, key.into())) {
-                        return Err(format!("key {} of database {number} is not in the expiry index", key.escape_ascii()));
+                        return Err(format!(
+                            "key {} of database {number} is not in the expiry index",
+                            key.escape_ascii()
+                        ));
                     }
                 }
                 if let Value::Stream(stream) = &slot.value {
-                    stream.check().map_err(|why| format!("stream {} of database {number}: {why}", key.escape_ascii()))?;
+                    stream
+                        .check()
+                        .map_err(|why| format!("stream {} of database {number}: {why}", key.escape_ascii()))?;
                 }
             }
             if expiring != db.expiry.len() {

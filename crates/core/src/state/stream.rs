@@ -46,9 +46,7 @@ impl Stream {
     /// May something at or after `id` have been deleted?
     fn tombstone_after(&self, id: StreamId) -> bool {
         match self.entries.first_id() {
-            Some(first) => {
-                self.max_deleted > StreamId::MIN && self.max_deleted >= first && self.max_deleted >= id
-            }
+            Some(first) => self.max_deleted > StreamId::MIN && self.max_deleted >= first && self.max_deleted >= id,
             None => false,
         }
     }
@@ -103,7 +101,13 @@ impl Stream {
 
     /// `entries-read` after the entry `id` is delivered to a group that stood at `position` with `read`.
     #[inline]
-    pub fn entries_read_after(&self, position: StreamId, read: Option<u64>, id: StreamId, first: StreamId) -> Option<u64> {
+    pub fn entries_read_after(
+        &self,
+        position: StreamId,
+        read: Option<u64>,
+        id: StreamId,
+        first: StreamId,
+    ) -> Option<u64> {
         match read {
             Some(read) if position >= first && !self.tombstone_after(position) => Some(read + 1),
             _ => self.added_up_to(id),

@@ -23,7 +23,7 @@ pub struct SplitMix64(pub u64);
 
 impl SplitMix64 {
     /// The next 64 bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -33,7 +33,7 @@ impl SplitMix64 {
 
     /// A number below `bound`, which is not 0.
     pub fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
+        self.next_u64() % bound
     }
 }
 
@@ -229,7 +229,7 @@ fn survived(inode: &FakeInode, survival: Survival, random: &mut SplitMix64) -> V
             }
         }
         if survival == Survival::Garbage && is_dirty && !was_durable && random.below(4) == 0 {
-            bytes[start..end].iter_mut().for_each(|byte| *byte = random.next() as u8);
+            bytes[start..end].iter_mut().for_each(|byte| *byte = random.next_u64() as u8);
         }
     }
     bytes

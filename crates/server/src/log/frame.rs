@@ -161,9 +161,18 @@ pub(super) fn walk(segment: &[u8], start: u64) -> Walk {
         walk.frames += 1;
         walk.synced = frame.synced;
     }
-    let rest = &segment[walk.offset.min(segment.len())..];
-    walk.stray_bytes = rest.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+    walk.stray_bytes = len_without_zeros(&segment[walk.offset.min(segment.len())..]);
     walk
+}
+
+/// The length up to the last byte that is not zero. Looks at blocks first: after a clean stop nearly a whole segment of
+/// zeros is behind the frames.
+fn len_without_zeros(bytes: &[u8]) -> usize {
+    const BLOCK_BYTES: usize = 4096;
+    let last_block = bytes.chunks(BLOCK_BYTES).rposition(|block| block.iter().fold(0, |any, &byte| any | byte) != 0);
+    let Some(index) = last_block else { return 0 };
+    let end = bytes.len().min((index + 1) * BLOCK_BYTES);
+    bytes[..end].iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1)
 }
 
 /// The offset of the first frame at or after `position`, in a segment that `walk` has read up to `walk.offset`.
@@ -324,6 +333,18 @@ mod tests {
         let cut = &bytes[..FRAMES_AT + 100];
         assert_eq!(walk(cut, 0).frames, 2);
         assert_eq!(walk(cut, 0).stray_bytes, 14);
+    }
+
+    #[test]
+    fn zeros_at_the_end_are_told_from_the_rest() {
+        for len_bytes in [0, 1, 4095, 4096, 4097, 20_000] {
+            let mut bytes = vec![0; len_bytes];
+            assert_eq!(len_without_zeros(&bytes), 0);
+            for last in [0, 1, 4095, 4096, 12_287, 19_999].into_iter().filter(|&last| last < len_bytes) {
+                bytes[last] = 1;
+                assert_eq!(len_without_zeros(&bytes), last + 1);
+            }
+        }
     }
 
     #[test]

@@ -428,4 +428,17 @@ mod tests {
             assert!(text.contains("Restore the data directory") || text.contains("Start the version"), "{text}");
         }
     }
+
+    #[test]
+    fn the_format_document_has_the_same_table() {
+        // A row is a line that begins with a letter between bars.
+        fn rows<'a>(text: &'a str, prefix: &str) -> Vec<&'a str> {
+            let lines = text.lines().filter_map(|line| line.strip_prefix(prefix));
+            lines.filter(|line| line.starts_with("| ") && line[3..].starts_with(" |")).collect()
+        }
+        let documented = rows(include_str!("../../../../docs/formats.md"), "");
+        let here = rows(include_str!("recovery.rs"), "//! ");
+        assert_eq!(here.len(), 15);
+        assert_eq!(documented, here);
+    }
 }

@@ -1,1 +1,163 @@
-//! Tests.
+//! Snapshots: what is written comes back, every damage is noticed, an unfinished one is none.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::*;
+use crate::disk::fake::{FakeDisk, Fault, SURVIVALS, Survival};
+use crate::disk::{Disk, RealDisk};
+
+fn fake() -> (FakeDisk, Arc<DataDir>) {
+    let disk = FakeDisk::new();
+    let dir = DataDir::open(Arc::new(disk.clone()), Path::new("/data")).unwrap();
+    (disk, dir)
+}
+
+fn write(dir: &Arc<DataDir>, position: u64, chunks: &[&[u8]]) -> Result<SnapshotInfo, SnapshotError> {
+    let mut writer = create(dir, position, 99)?;
+    for chunk in chunks {
+        writer.write_chunk(chunk)?;
+    }
+    writer.finish()
+}
+
+fn chunks(dir: &DataDir, position: u64) -> Vec<Vec<u8>> {
+    let mut reader = read(dir, position).unwrap();
+    let mut chunks = Vec::new();
+    while let Some(chunk) = reader.next_chunk().unwrap() {
+        chunks.push(chunk.to_vec());
+    }
+    assert_eq!(reader.next_chunk().unwrap(), None, "the end stays the end");
+    chunks
+}
+
+#[test]
+fn what_is_written_comes_back_on_either_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let real = DataDir::open(Arc::new(RealDisk), &folder.path().join("data")).unwrap();
+    for dir in [real, fake().1] {
+        let large = vec![3; BUFFER_BYTES * 3];
+        let almost = vec![4; BUFFER_BYTES - 100];
+        let info = write(&dir, 1234, &[b"one", b"", &large, &almost, b"two", &almost]).unwrap();
+        assert_eq!((info.position, info.now_ms, info.chunks), (1234, 99, 5));
+        assert_eq!(check(&dir, 1234).unwrap(), info);
+        assert_eq!(chunks(&dir, 1234), [b"one".to_vec(), large, almost.clone(), b"two".to_vec(), almost]);
+        assert_eq!(write(&dir, 1300, &[]).unwrap().chunks, 0);
+        assert_eq!(chunks(&dir, 1300), Vec::<Vec<u8>>::new());
+        // The same position again replaces what was there.
+        write(&dir, 1234, &[b"other"]).unwrap();
+        assert_eq!(chunks(&dir, 1234), [b"other"]);
+        assert_eq!(list(&dir).unwrap(), [1234, 1300]);
+    }
+}
+
+#[test]
+fn the_bytes_are_those_of_the_format_document() {
+    let (disk, dir) = fake();
+    write(&dir, 5, &[b"abc"]).unwrap();
+    let file = disk.open(&snapshot_path(&dir, 5)).unwrap();
+    assert_eq!(file.len_bytes().unwrap(), 32 + 8 + 3 + 28);
+    let mut bytes = [0; 71];
+    file.read_at(0, &mut bytes).unwrap();
+    assert_eq!(&bytes[..12], b"IMPELSNP\x01\0\0\0");
+    assert_eq!(&bytes[16..32], b"\x05\0\0\0\0\0\0\0\x63\0\0\0\0\0\0\0");
+    assert_eq!(&bytes[32..36], b"\x03\0\0\0");
+    assert_eq!(&bytes[40..47], b"abc\0\0\0\0");
+    assert_eq!(&bytes[51..67], b"\x01\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0");
+    assert_eq!(u32_at(&bytes, 67), crc32c::crc32c(b"abc"));
+}
+
+#[test]
+fn every_changed_bit_every_cut_and_every_addition_is_noticed() {
+    let (disk, dir) = fake();
+    let info = write(&dir, 5, &[b"first chunk", b"second"]).unwrap();
+    let len_bytes = info.len_bytes as usize;
+    let mut good = vec![0; len_bytes];
+    disk.open(&info.path).unwrap().read_at(0, &mut good).unwrap();
+    let put = |bytes: &[u8]| {
+        let mut file = disk.create(&info.path).unwrap();
+        file.write_at(0, bytes).unwrap();
+        check(&dir, 5)
+    };
+    put(&good).unwrap();
+    for bit in 0..len_bytes * 8 {
+        let mut damaged = good.clone();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        assert!(matches!(put(&damaged), Err(SnapshotError::Damaged { .. })), "bit {bit}");
+    }
+    for cut in 0..len_bytes {
+        assert!(matches!(put(&good[..cut]), Err(SnapshotError::Damaged { .. })), "cut at {cut}");
+    }
+    assert!(matches!(put(&[&good[..], b"\0"].concat()), Err(SnapshotError::Damaged { .. })));
+    // A whole snapshot, but of another position.
+    put(&good).unwrap();
+    disk.rename(&info.path, &snapshot_path(&dir, 6)).unwrap();
+    assert!(matches!(check(&dir, 6), Err(SnapshotError::Damaged { offset: 0, .. })));
+}
+
+#[test]
+fn an_absurd_length_takes_no_memory() {
+    let (disk, dir) = fake();
+    let info = write(&dir, 5, &[b"first chunk"]).unwrap();
+    disk.open(&info.path).unwrap().write_at(32, &u32::MAX.to_le_bytes()).unwrap();
+    let mut reader = read(&dir, 5).unwrap();
+    assert!(matches!(reader.next_chunk(), Err(SnapshotError::Damaged { offset: 32, .. })));
+    assert_eq!(reader.chunk.capacity(), 0);
+}
+
+#[test]
+fn an_unfinished_snapshot_is_none_and_leaves_nothing() {
+    let (disk, dir) = fake();
+    let mut writer = create(&dir, 5, 0).unwrap();
+    writer.write_chunk(&vec![1; BUFFER_BYTES * 2]).unwrap();
+    assert_eq!(writer.len_bytes(), (32 + 8 + BUFFER_BYTES * 2) as u64);
+    assert_eq!(list(&dir).unwrap(), []);
+    drop(writer);
+    assert_eq!(disk.list(dir.snapshots()).unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn pruning_keeps_the_newest_and_says_from_where_the_log_is_needed() {
+    let (_, dir) = fake();
+    assert_eq!(prune(&dir, 1).unwrap(), None);
+    for position in [10, 20, 30, 40] {
+        write(&dir, position, &[b"x"]).unwrap();
+    }
+    assert_eq!(prune(&dir, 1).unwrap(), Some(30));
+    assert_eq!(list(&dir).unwrap(), [30, 40]);
+    assert_eq!(prune(&dir, 5).unwrap(), Some(30));
+    assert_eq!(prune(&dir, 0).unwrap(), Some(40));
+    assert_eq!(list(&dir).unwrap(), [40]);
+}
+
+#[test]
+fn a_crash_at_any_operation_leaves_a_whole_snapshot_or_the_one_before() {
+    let run = |crash_at: Option<u64>, survival: Survival, seed: u64| {
+        let (disk, dir) = fake();
+        write(&dir, 10, &[&[1; 3000]]).unwrap();
+        let begun = disk.operations();
+        if let Some(at) = crash_at {
+            disk.break_at(begun + at, Fault::Crash);
+        }
+        let result = write(&dir, 20, &[&vec![2; BUFFER_BYTES], &[3; 3000]]);
+        let operations = disk.operations() - begun;
+        drop(dir);
+        disk.crash(survival, seed);
+        let dir = DataDir::open(Arc::new(disk.clone()), Path::new("/data")).unwrap();
+        check(&dir, 10).unwrap();
+        let found = list(&dir).unwrap();
+        if result.is_ok() || found.contains(&20) {
+            assert_eq!(check(&dir, 20).unwrap().chunks, 2, "crash at {crash_at:?}, {survival:?}, seed {seed}");
+        }
+        operations
+    };
+    let operations = run(None, Survival::Nothing, 0);
+    assert!(operations >= 6, "create, writes, sync, rename, sync of the directory");
+    for at in 0..operations {
+        for survival in SURVIVALS {
+            for seed in 0..8 {
+                run(Some(at), survival, seed);
+            }
+        }
+    }
+}

@@ -2,6 +2,7 @@
 //! constants; whatever can be derived from a row (implicit categories, the key range) is derived here, at compile time.
 
 use super::CommandId;
+use super::name::pack;
 
 /// Properties of a command that the dispatcher decides by. Names as COMMAND INFO prints them: [`Flags::NAMES`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -392,6 +393,8 @@ impl Argument {
 pub struct CommandSpec {
     /// Full name in lower case; a subcommand's is `container|subcommand`.
     pub name: &'static str,
+    /// The part that a client writes for it, as the look-up compares it.
+    pub(super) packed: u128,
     /// What the engine dispatches by.
     pub id: CommandId,
     /// Number of arguments with the name(s): exactly, or when negative at least.
@@ -428,10 +431,25 @@ pub struct CommandSpec {
     pub subcommands: &'static [CommandSpec],
 }
 
+const fn leaf(name: &'static str) -> &'static str {
+    let mut bar = 0;
+    while bar < name.len() {
+        if name.as_bytes()[bar] == b'|' {
+            return name.split_at(bar + 1).1;
+        }
+        bar += 1;
+    }
+    name
+}
+
 /// Begins a row.
 pub(super) const fn command(name: &'static str, id: CommandId, arity: i8, since: &'static str) -> CommandSpec {
     CommandSpec {
         name,
+        packed: match pack(leaf(name).as_bytes()) {
+            Some(packed) => packed,
+            None => panic!("a name is too long for the look-up"),
+        },
         id,
         arity,
         flags: Flags::NONE,
@@ -455,7 +473,7 @@ pub(super) const fn command(name: &'static str, id: CommandId, arity: i8, since:
 impl CommandSpec {
     /// The part of the name behind the bar: `create` of `xgroup|create`. The whole name of a command.
     pub fn leaf(&self) -> &'static str {
-        self.name.rsplit_once('|').map_or(self.name, |(_, leaf)| leaf)
+        leaf(self.name)
     }
 
     /// True when `len` arguments (names included) can be right.

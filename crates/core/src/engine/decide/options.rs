@@ -103,7 +103,7 @@ impl TrimParser {
     }
 
     /// The trimming asked for, if any. `node_entries`: `stream-node-max-entries`, for the default LIMIT.
-    pub fn finish(self, node_entries: usize) -> Result<Option<Trimming>, Fault> {
+    pub fn finish(self, node_entries: u64) -> Result<Option<Trimming>, Fault> {
         let Some(threshold) = self.threshold else {
             return if self.limit.is_some() { Err(Fault::TRIM_LIMIT_ALONE) } else { Ok(None) };
         };
@@ -111,7 +111,7 @@ impl TrimParser {
             (Some(_), false) => return Err(Fault::TRIM_LIMIT_EXACT),
             (Some(0), true) | (None, false) => u64::MAX,
             (Some(limit), true) => limit as u64,
-            (None, true) => match 100 * node_entries as u64 {
+            (None, true) => match 100 * node_entries {
                 0 => 10_000,
                 limit => limit,
             },

@@ -11,12 +11,15 @@
 //! form 0  same ms as the slot before, seq + small + 1          (small 7: + varint)
 //! form 1  ms + small + 1 (small 7: + varint), seq 0
 //! form 2  ms + varint, seq varint
-//! form 3  ms varint, seq varint: every 16th slot, whose offset is kept as a mark
+//! form 3  ms varint, seq varint: the first slot and every 8th after it: the marks
 //! ```
 //!
 //! Schema 1 to 4 is one of the block's own table, in the order of first use; schema 0 is for entries whose names came
 //! when the table was full. So the bytes are a function of the entries alone: the same entries packed anew give the
 //! same bytes, which is what makes snapshots canonical.
+//!
+//! Where each group of 8 begins is kept apart, with a key: what the ID says in 32 bits. A search looks through the keys,
+//! decodes at most the slots of one group, and touches other entries only where keys are equal.
 //!
 //! Bytes are written by [`Packer`] or checked by `encoding`; reading trusts them, and a fault in them is a bug (panic).
 
@@ -125,7 +128,7 @@ pub(super) fn set_below(words: &mut [u64], slot: usize) {
 #[derive(Clone, Copy)]
 pub(super) struct View<'a> {
     pub bytes: &'a [u8],
-    /// Where slots 16, 32, … begin, and the keys of their IDs.
+    /// Where slots 8, 16, … begin, and the keys of their IDs.
     pub marks: &'a [u8],
     /// Milliseconds of the first slot, which keys count from.
     pub base_ms: u64,
@@ -146,7 +149,7 @@ impl<'a> View<'a> {
         u32::from_le_bytes(self.marks[at..at + 4].try_into().expect("4 bytes"))
     }
 
-    /// Where a group of 16 begins.
+    /// Where a group begins.
     #[inline]
     fn mark(&self, group: usize) -> usize {
         if group == 0 { 0 } else { self.mark_word((group - 1) * MARK_BYTES) as usize }
@@ -158,7 +161,7 @@ impl<'a> View<'a> {
         self.mark_word((group - 1) * MARK_BYTES + 4)
     }
 
-    /// The ID of the first slot of a group of 16.
+    /// The ID of the first slot of a group.
     #[inline]
     fn mark_id(&self, group: usize) -> StreamId {
         let mut at = self.mark(group) + 1;
@@ -166,7 +169,7 @@ impl<'a> View<'a> {
         StreamId { ms, seq: read_uint(self.bytes, &mut at) }
     }
 
-    /// Number of groups of 16 slots.
+    /// Number of groups: a mark's slot and those up to the next mark.
     pub fn groups(&self) -> usize {
         self.slots.div_ceil(SLOTS_PER_MARK)
     }
@@ -360,7 +363,7 @@ impl<'a> Cursor<'a> {
         self.at = at;
         self.id = id;
         self.slot += 1;
-        Some(Entry { id, schema, body: &bytes[start..at] })
+        Some(Entry { id, schema, body: &bytes[start..], body_bytes: at - start })
     }
 
     /// The next live entry.

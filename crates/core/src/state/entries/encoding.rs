@@ -199,6 +199,7 @@ impl Entries {
             entries.push_sealed(block, first, live);
             entries.len += u64::from(live);
         }
+        Arc::make_mut(&mut entries.open).recent = before.to_vec();
         let taken = reader.uint(WHAT)?;
         if taken > 0 {
             let weight = reader.uint(WHAT)?;
@@ -271,6 +272,9 @@ fn check_block(view: View<'_>, last: &mut Option<StreamId>) -> Result<(), String
         }
         if view.at(cursor.slot - 1).id != entry.id {
             return Err(format!("{} is not found by its slot", entry.id));
+        }
+        if view.rank(entry.id) != live || view.nth_live_slot(live) + 1 != cursor.slot {
+            return Err(format!("{} is not found at its rank", entry.id));
         }
         first = first.or(Some(entry.id));
         *last = Some(entry.id);

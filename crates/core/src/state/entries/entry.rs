@@ -1,7 +1,7 @@
 //! One entry as it lies in its block, and how it gets from there into a reply: copied once, nothing allocated.
 
 use super::block::read_uint;
-use super::schema::Schema;
+use super::schema::{SHORT_BYTES, Schema, append};
 use crate::id::StreamId;
 use crate::resp::encode::{bulk, bulk_id};
 
@@ -13,7 +13,10 @@ pub struct Entry<'a> {
     /// The field names, or `None` if they stand in `body`.
     pub(super) schema: Option<&'a Schema>,
     /// With a schema: the values. Without: the number of fields, then names and values in turn. Each behind its length.
+    /// What follows in the block stands behind it.
     pub(super) body: &'a [u8],
+    /// Length of the entry's own part of `body`.
+    pub(super) body_bytes: usize,
 }
 
 impl<'a> Entry<'a> {
@@ -52,7 +55,7 @@ impl<'a> Entry<'a> {
     /// A bound of what [`Entry::write`] appends, unless names stand in the body, where it is a guess.
     fn reply_bytes_max(&self) -> usize {
         let names = self.schema.map_or(64, |schema| schema.reply_bytes() + 12 * schema.field_count());
-        64 + names + self.body.len()
+        64 + SHORT_BYTES + names + self.body_bytes
     }
 
     #[inline]
@@ -67,9 +70,9 @@ impl<'a> Entry<'a> {
         let mut at = 0;
         for index in 0..count {
             let len = read_uint(body, &mut at) as usize;
-            out.extend_from_slice(schema.piece(index));
+            schema.append_piece(out, index);
             write_len(out, len);
-            out.extend_from_slice(&body[at..at + len]);
+            append(out, body, at..at + len);
             at += len;
         }
         out.extend_from_slice(b"\r\n");

@@ -10,7 +10,7 @@
 //!   what Redis calls a node, and approximate trimming removes whole ones. Deleted entries go on counting as long as
 //!   the block is open. A block whose entries are all deleted goes away.
 //! - Every part knows its live count and its first live ID, so finding an entry, its rank or the n-th entry costs a
-//!   search among spans, one among the blocks of a span, and the decoding of at most 16 slots.
+//!   search among spans, one among the blocks of a span, and the decoding of at most 8 slots.
 //! - Spans and the open block are behind `Arc`: a clone is a frozen copy that costs a reference per span. While it lives,
 //!   a change copies the span it touches (not its data); without one, nothing is copied.
 //! - What [`Entries::encode`] writes depends on the blocks' layout and live entries alone, never on how they came about.
@@ -35,7 +35,6 @@ mod tests;
 
 pub use entry::{Entry, Fields};
 pub use range::{Range, RangeRev};
-pub use schema::Schema;
 pub use span::Span;
 
 use block::View;
@@ -84,6 +83,21 @@ struct SpanSlot {
 struct Place {
     span: usize,
     block: usize,
+}
+
+impl std::fmt::Debug for Entries {
+    /// Not the entries themselves: there may be millions.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Entries").field("len", &self.len).finish_non_exhaustive()
+    }
+}
+
+/// How many elements at the front are so. Exact trimming asks this for each entry added, and the answer is 0 or 1.
+fn count_front<T>(queue: &VecDeque<T>, is_so: impl Fn(&T) -> bool) -> usize {
+    match queue.get(1) {
+        Some(second) if is_so(second) => queue.partition_point(is_so),
+        _ => usize::from(queue.front().is_some_and(is_so)),
+    }
 }
 
 /// The entries of one stream.
@@ -151,9 +165,7 @@ impl Entries {
         if open.taken == 0 {
             open.first = id;
         }
-        let neighbour = if number == 0 { self.spans.back() } else { None };
-        let known = neighbour.map_or(&[][..], |slot| &slot.span.last_block().table()[..]);
-        open.packer.push(id, fields, number, known);
+        open.packer.push(id, fields, number, &open.recent);
         open.last = id;
         open.live += 1;
         open.taken += 1;
@@ -186,8 +198,7 @@ impl Entries {
             return Some(Place { span: self.spans.len(), block: 0 });
         }
         let span = self.spans.partition_point(|slot| slot.first <= id).checked_sub(1)?;
-        let block = self.spans[span].span.blocks_from_before(id, true) - 1;
-        Some(Place { span, block })
+        Some(Place { span, block: self.spans[span].span.locate(id) })
     }
 
     #[inline]
@@ -330,7 +341,7 @@ impl Entries {
         let mut removed = 0;
         let mut detached = Vec::new();
         // All spans but the last that begins before the bound end before it too.
-        let begun = self.spans.partition_point(|slot| slot.first < bound);
+        let begun = count_front(&self.spans, |slot| slot.first < bound);
         let whole = match begun.checked_sub(1) {
             Some(last) if self.spans[last].span.last() >= bound => last,
             _ => begun,

@@ -3,7 +3,10 @@
 //! `taken` and `weight` count every entry that was ever put in, deleted or not, so that when a block is full depends on
 //! what was added and not on what a restart dropped of it.
 
+use std::sync::Arc;
+
 use super::block::{Block, Packer, Removal, Table, View, count_below, set_below};
+use super::schema::Schema;
 use crate::id::StreamId;
 
 /// The last block.
@@ -20,10 +23,14 @@ pub(super) struct Open {
     pub taken: usize,
     /// What they cost together.
     pub weight: usize,
+    /// The schemas of the block before, whether it is still there or not: what the next entries will have too.
+    pub recent: Vec<Arc<Schema>>,
 }
 
-/// A block buffer larger than this is given back instead of kept for the next block.
-const BUFFER_KEPT_BYTES: usize = 16 * 1024;
+/// Buffers larger than this are not kept: neither by a stream that has become empty …
+const KEPT_WHEN_EMPTY_BYTES: usize = 1024;
+/// … nor after a block with an unusually large entry.
+const KEPT_WHEN_SEALED_BYTES: usize = 16 * 1024;
 
 impl Open {
     #[inline]
@@ -41,10 +48,17 @@ impl Open {
         }
     }
 
-    /// Forgets everything but the memory.
-    pub fn clear(&mut self) {
-        if self.packer.bytes.capacity() > BUFFER_KEPT_BYTES {
-            self.packer.bytes = Vec::new();
+    /// Forgets everything but the schemas and a buffer of up to `kept_bytes`.
+    fn clear(&mut self, kept_bytes: usize) {
+        let bytes = &mut self.packer.bytes;
+        if bytes.capacity() > kept_bytes {
+            *bytes = Vec::new();
+        } else if bytes.capacity() > bytes.len() + bytes.len() / 4 {
+            // Growth has doubled it beyond need. The next block will be about as large as this one.
+            bytes.shrink_to(bytes.len() + bytes.len() / 8);
+        }
+        if !self.packer.table.is_empty() {
+            std::mem::swap(&mut self.packer.table, &mut self.recent);
         }
         self.packer.clear();
         self.deleted.clear();
@@ -61,7 +75,7 @@ impl Open {
             self.packer = Packer::of(self.view(), &[]);
         }
         let block = Block::seal(&mut self.packer, before);
-        self.clear();
+        self.clear(KEPT_WHEN_SEALED_BYTES);
         (block, first, live)
     }
 
@@ -76,7 +90,7 @@ impl Open {
     /// Removes a live entry.
     pub fn remove(&mut self, removal: Removal) {
         if self.live == 1 {
-            return self.clear();
+            return self.clear(KEPT_WHEN_EMPTY_BYTES);
         }
         (self.first, self.last) = (removal.first, removal.last);
         self.live -= 1;
@@ -90,7 +104,7 @@ impl Open {
             return 0;
         }
         if bound > self.last {
-            self.clear();
+            self.clear(KEPT_WHEN_EMPTY_BYTES);
             return before as u64;
         }
         let view = self.view();

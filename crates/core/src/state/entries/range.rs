@@ -43,7 +43,7 @@ impl<'a> Iterator for Range<'a> {
     }
 }
 
-/// Live entries in descending order, down to an ID. A group of 16 slots is decoded forwards and handed out backwards.
+/// Live entries in descending order, down to an ID. A group of 8 slots is decoded forwards and handed out backwards.
 pub struct RangeRev<'a> {
     entries: &'a Entries,
     /// The block that `group` counts in; `None` when there is nothing more to decode.
@@ -93,6 +93,14 @@ impl<'a> RangeRev<'a> {
             }
         }
         true
+    }
+}
+
+#[cfg(test)]
+impl RangeRev<'_> {
+    /// Is it known that there is nothing more to decode?
+    pub(super) fn is_at_start(&self) -> bool {
+        self.place.is_none()
     }
 }
 

@@ -8,9 +8,11 @@
 //!  *4\r\n$4\r\nname\r\n$ 3  \r\n   ann     \r\n$3\r\nage\r\n$ 2 \r\n  42     \r\n
 //! ```
 
+use std::ops::Range;
+
 /// A list of field names. Duplicates are kept: Redis allows a field to occur twice.
 pub struct Schema {
-    /// All pieces, one after the other.
+    /// All pieces, one after the other, and [`SHORT_BYTES`] more for [`append`].
     pieces: Box<[u8]>,
     /// Where each piece ends, and how long the name in it is.
     names: Box<[Name]>,
@@ -45,6 +47,7 @@ impl Schema {
             let end = u32::try_from(pieces.len()).expect("field names are bounded by the largest entry");
             ends.push(Name { end, len: name.len() as u32 });
         }
+        pieces.extend_from_slice(&[0; SHORT_BYTES]);
         Schema { pieces: pieces.into(), names: ends.into() }
     }
 
@@ -60,11 +63,17 @@ impl Schema {
         self.pieces.len()
     }
 
-    /// What stands before the digits of the `index`-th value's length.
+    /// Where the `index`-th piece stands: what comes before the digits of that value's length.
     #[inline]
-    pub fn piece(&self, index: usize) -> &[u8] {
+    fn piece(&self, index: usize) -> Range<usize> {
         let start = if index == 0 { 0 } else { self.names[index - 1].end as usize };
-        &self.pieces[start..self.names[index].end as usize]
+        start..self.names[index].end as usize
+    }
+
+    /// Appends the `index`-th piece.
+    #[inline]
+    pub fn append_piece(&self, out: &mut Vec<u8>, index: usize) {
+        append(out, &self.pieces, self.piece(index));
     }
 
     /// The `index`-th name.
@@ -92,6 +101,26 @@ impl Schema {
     }
 }
 
+/// What [`append`] copies at once.
+pub(super) const SHORT_BYTES: usize = 32;
+
+/// Appends a part of `bytes`. A short part is copied as 32 bytes and cut, if there are as many: a copy of a fixed size is
+/// two moves where one of any size is a call, and replies are made of little else.
+#[inline(always)]
+pub(super) fn append(out: &mut Vec<u8>, bytes: &[u8], part: Range<usize>) {
+    let len = part.end - part.start;
+    if len <= SHORT_BYTES
+        && let Some(wide) = bytes.get(part.start..part.start + SHORT_BYTES)
+    {
+        let wide: &[u8; SHORT_BYTES] = wide.try_into().expect("as long as was asked for");
+        let end = out.len() + len;
+        out.extend_from_slice(wide);
+        out.truncate(end);
+    } else {
+        out.extend_from_slice(&bytes[part]);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,9 +128,14 @@ mod tests {
     #[test]
     fn pieces_are_what_a_reply_needs() {
         let schema = Schema::new([&b"name"[..], b"", b"age"].into_iter());
-        assert_eq!(schema.piece(0), b"*6\r\n$4\r\nname\r\n$");
-        assert_eq!(schema.piece(1), b"\r\n$0\r\n\r\n$");
-        assert_eq!(schema.piece(2), b"\r\n$3\r\nage\r\n$");
+        let mut out = Vec::new();
+        for (index, piece) in
+            [&b"*6\r\n$4\r\nname\r\n$"[..], b"\r\n$0\r\n\r\n$", b"\r\n$3\r\nage\r\n$"].iter().enumerate()
+        {
+            out.clear();
+            schema.append_piece(&mut out, index);
+            assert_eq!(&out, piece);
+        }
         assert_eq!(schema.names().collect::<Vec<_>>(), [&b"name"[..], b"", b"age"]);
         assert!(schema.matches([&b"name"[..], b"", b"age"].into_iter()));
         for other in [vec![], vec![&b"name"[..]], vec![b"name", b"", b"age", b""], vec![b"name", b"x", b"age"]] {

@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 
 use super::block::{Block, Removal, View, count_below, set_below};
+use super::count_front;
 use crate::id::StreamId;
 use crate::limits::BLOCKS_PER_SPAN;
 
@@ -54,10 +55,10 @@ impl Span {
         self.blocks[index].view(self.firsts[index], self.lives[index])
     }
 
-    /// Number of blocks that begin before (or, with `or_at`, at) this ID.
+    /// The last block that begins at or before this ID; there must be one.
     #[inline]
-    pub(super) fn blocks_from_before(&self, id: StreamId, or_at: bool) -> usize {
-        self.firsts.partition_point(|&first| first < id || (or_at && first == id))
+    pub(super) fn locate(&self, id: StreamId) -> usize {
+        self.firsts.partition_point(|&first| first <= id) - 1
     }
 
     /// Live entries in the blocks before this one.
@@ -106,7 +107,7 @@ impl Span {
     /// Takes away all entries with an ID below `bound`: whole blocks in a span of their own, and of the block that
     /// stays in part, only their bits. Returns that span and how many entries went in all.
     pub(super) fn trim_before(&mut self, bound: StreamId) -> (Span, u64) {
-        let begun = self.blocks_from_before(bound, false);
+        let begun = count_front(&self.firsts, |&first| first < bound);
         let whole = if begun > 0 && self.blocks[begun - 1].last < bound { begun } else { begun.saturating_sub(1) };
         let mut removed = 0;
         let mut gone = Span::default();

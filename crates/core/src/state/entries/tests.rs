@@ -1,3 +1,6 @@
+//! The entries against a sorted map, their clones, their encoding and damage to it; replies byte for byte. Deterministic:
+//! every random run has its own seed. Times are the business of the example `entries_cost`.
+
 use std::collections::BTreeMap;
 
 use super::*;
@@ -101,6 +104,15 @@ fn nodes_take_100_entries_or_4096_bytes() {
         entries.push(id(ms), refs(&pairs(&[("field", &value)])), REDIS);
     }
     assert_eq!(layout(&entries), [2, 1, 3]);
+    let mut entries = Entries::default();
+    for ms in 1..=300 {
+        entries.push(
+            id(ms),
+            refs(&vec![(b"f".to_vec(), vec![b'v'; 1000])]),
+            NodeLimits { max_entries: 0, max_bytes: 0 },
+        );
+    }
+    assert_eq!(layout(&entries), [261, 39]);
     let no_bounds = layout(&filled(1..25_000, NodeLimits { max_entries: 0, max_bytes: 0 }));
     assert_eq!(no_bounds, [10_000, 10_000, 4_999]);
 }
@@ -141,6 +153,37 @@ fn names_that_come_too_late_for_the_table_are_kept_all_the_same() {
         assert!(entry.fields().eq(refs(&pairs(&[(&name, "v"), ("all", "w")]))));
     }
     assert_eq!(encoded(&decoded(&encoded(&entries))), encoded(&entries));
+}
+
+/// IDs that share their milliseconds, and IDs so far apart that the keys beside the marks cannot tell them apart.
+#[test]
+fn entries_with_equal_keys_are_found() {
+    for step in [StreamId::new(0, 2), StreamId::new(0, 1 << 50), StreamId::new(1 << 33, 0), StreamId::new(1 << 50, 7)] {
+        let nth = |n: u64| StreamId::new(5 + n * step.ms, 1 + n * step.seq);
+        let mut entries = Entries::default();
+        for n in 0..1000 {
+            entries.push(nth(n), refs(&pairs(&[("field", "value")])), REDIS);
+        }
+        entries.check().unwrap();
+        for n in 0..1000 {
+            assert!(entries.contains(nth(n)) && !entries.contains(StreamId::new(nth(n).ms, nth(n).seq - 1)));
+            assert_eq!(entries.count_after(nth(n)), 999 - n);
+            assert_eq!(entries.nth(n), Some(nth(n)));
+        }
+        for n in 0..1000 {
+            assert!(entries.remove(nth(n * 7 % 1000)));
+        }
+        assert!(entries.is_empty() && entries.node_count() == 0);
+    }
+}
+
+/// Looking for the last entry of a range must not walk to the front of the stream.
+#[test]
+fn walking_back_ends_where_the_range_begins() {
+    let entries = filled(1..10_001, REDIS);
+    let mut range = entries.range_rev(id(9001), id(9005));
+    assert_eq!(ids(range.by_ref()).len(), 5);
+    assert!(range.is_at_start());
 }
 
 #[test]
@@ -290,6 +333,9 @@ fn compare(entries: &Entries, model: &Model, random: &mut Random) {
         assert_eq!(entries.count_in(a, b), expected.len() as u64);
         assert_eq!(ids(entries.range(a, b)), expected);
         assert!(ids(entries.range_rev(a, b)).iter().eq(expected.iter().rev()));
+        let (mut range, mut range_rev) = (entries.range(a, b), entries.range_rev(a, b));
+        assert_eq!(range.by_ref().count() + range_rev.by_ref().count(), 2 * expected.len());
+        assert!(range.next().is_none() && range_rev.next().is_none(), "the end is the end");
         let n = random.below(model.len() as u64 + 2);
         assert_eq!(entries.nth(n), model.keys().nth(n as usize).copied());
     }

@@ -1,0 +1,213 @@
+//! XCLAIM and XAUTOCLAIM: pending entries change hands.
+
+use super::options::IdList;
+use crate::command::args::Args;
+use crate::command::parse::{self, is};
+use crate::engine::Cx;
+use crate::engine::fault::Fault;
+use crate::id::StreamId;
+use crate::record::{Claimed, Claims, Ids, Record};
+use crate::resp::encode::Reply;
+use crate::state::group::Group;
+use crate::state::stream::Stream;
+
+/// The error of commands that need key and group.
+pub(super) fn no_group(key: &[u8], group: &[u8]) -> Fault {
+    Fault::concat(&[b"NOGROUP No such key '", key, b"' or consumer group '", group, b"'"])
+}
+
+pub(super) fn stream_and_group<'c>(cx: &'c Cx<'_>, key: &[u8], name: &[u8]) -> Result<(&'c Stream, &'c Group), Fault> {
+    let stream = cx.stream(key)?.ok_or_else(|| no_group(key, name))?;
+    let group = stream.group(name).ok_or_else(|| no_group(key, name))?;
+    Ok((stream, group))
+}
+
+/// What a claim comes to: entries taken over, and pending ones that were dropped because their entry is gone.
+#[derive(Default)]
+struct Outcome {
+    claims: Vec<Claimed>,
+    dropped: Vec<StreamId>,
+}
+
+/// Emits what a claim came to, in the order in which the pieces may be seen.
+fn settle(
+    cx: &mut Cx<'_>,
+    key: &[u8],
+    name: &[u8],
+    consumer: &[u8],
+    delivered_ms: u64,
+    outcome: &Outcome,
+) -> Result<(), Fault> {
+    let (at, now_ms) = (cx.at(key), cx.now_ms());
+    if stream_and_group(cx, key, name)?.1.find(consumer).is_none() {
+        cx.emit(&Record::ConsumerCreate { at, group: name, consumer, now_ms });
+    }
+    if !outcome.dropped.is_empty() {
+        cx.emit(&Record::Acknowledge { at, group: name, ids: Ids::Slice(&outcome.dropped) });
+    }
+    let active = !outcome.claims.is_empty();
+    if active {
+        cx.emit(&Record::Claim { at, group: name, consumer, delivered_ms, claims: Claims::Slice(&outcome.claims) });
+    }
+    let seen = Record::ConsumerSeen { at, group: name, consumer, now_ms, active };
+    if active {
+        cx.emit(&seen)
+    } else {
+        cx.emit_lazily(&seen)
+    }
+    Ok(())
+}
+
+/// Writes claimed entries, or their IDs.
+fn write_claims(stream: &Stream, claims: &[Claimed], ids_only: bool, reply: &mut Reply<'_>) {
+    reply.array(claims.len());
+    for claim in claims {
+        match stream.entries.get(claim.id).filter(|_| !ids_only) {
+            Some(entry) => entry.write(reply.out),
+            None => reply.id(claim.id),
+        }
+    }
+}
+
+/// XCLAIM key group consumer min-idle-time id … [IDLE ms] [TIME unix-ms] [RETRYCOUNT n] [FORCE] [JUSTID] [LASTID id]
+pub fn xclaim(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
+    let (key, name, consumer) = (args.get(1), args.get(2), args.get(3));
+    stream_and_group(cx, key, name)?;
+    let invalid = |what: &str| Fault::owned(format!("ERR Invalid {what} argument for XCLAIM"));
+    let min_idle_ms = parse::integer(args.get(4)).ok_or_else(|| invalid("min-idle-time"))?.max(0) as u64;
+    let mut ids = IdList::new();
+    let mut at = 5;
+    while at < args.len()
+        && let Ok(id) = parse::id(args.get(at))
+    {
+        ids.push(id);
+        at += 1;
+    }
+    let now_ms = cx.now_ms();
+    let (mut delivered_ms, mut retry_count, mut last_id) = (now_ms, None, StreamId::MIN);
+    let (mut force, mut ids_only) = (false, false);
+    while at < args.len() {
+        let (word, value) = (args.get(at), args.try_get(at + 1));
+        // A time before the epoch or in the future becomes now.
+        let clamp = |ms: i64| u64::try_from(ms).ok().filter(|&ms| ms <= now_ms).unwrap_or(now_ms);
+        match value {
+            _ if is(word, "FORCE") => force = true,
+            _ if is(word, "JUSTID") => ids_only = true,
+            Some(value) => {
+                at += 1;
+                if is(word, "IDLE") {
+                    let idle_ms = parse::integer(value).ok_or_else(|| invalid("IDLE option"))?;
+                    delivered_ms = clamp((now_ms as i64).wrapping_sub(idle_ms));
+                } else if is(word, "TIME") {
+                    delivered_ms = clamp(parse::integer(value).ok_or_else(|| invalid("TIME option"))?);
+                } else if is(word, "RETRYCOUNT") {
+                    let n = parse::integer(value).ok_or_else(|| invalid("RETRYCOUNT option"))?;
+                    retry_count = u64::try_from(n).ok();
+                } else if is(word, "LASTID") {
+                    last_id = parse::id(value)?;
+                } else {
+                    return Err(unrecognized(word));
+                }
+            }
+            None => return Err(unrecognized(word)),
+        }
+        at += 1;
+    }
+
+    let (stream, group) = stream_and_group(cx, key, name)?;
+    let mut outcome = Outcome::default();
+    let ordered = ids.windows(2).all(|pair| pair[0] < pair[1]);
+    for &id in &ids {
+        // An ID that is named again finds what its first mention has made of it.
+        let again = if ordered { None } else { outcome.claims.iter().rev().find(|claim| claim.id == id) };
+        let pending = match again {
+            Some(claim) => Some((delivered_ms, claim.deliveries)),
+            None if !ordered && outcome.dropped.contains(&id) => None,
+            None => group.pel().get(id).map(|pending| (pending.delivered_ms, pending.deliveries)),
+        };
+        if !stream.entries.contains(id) {
+            if pending.is_some() {
+                outcome.dropped.push(id);
+            }
+            continue;
+        }
+        let deliveries = match pending {
+            Some((since_ms, deliveries)) => {
+                if now_ms.saturating_sub(since_ms) < min_idle_ms {
+                    continue;
+                }
+                deliveries
+            }
+            None if force => 1,
+            None => continue,
+        };
+        let counted = if ids_only { deliveries } else { deliveries.saturating_add(1) };
+        outcome.claims.push(Claimed { id, deliveries: retry_count.unwrap_or(counted) });
+    }
+    write_claims(stream, &outcome.claims, ids_only, reply);
+    let (position, entries_read) = (group.last_delivered, group.entries_read);
+    settle(cx, key, name, consumer, delivered_ms, &outcome)?;
+    if last_id > position {
+        let at = cx.at(key);
+        cx.emit(&Record::GroupPosition { at, group: name, position: last_id, entries_read });
+    }
+    Ok(())
+}
+
+fn unrecognized(word: &[u8]) -> Fault {
+    Fault::concat(&[b"ERR Unrecognized XCLAIM option '", word, b"'"])
+}
+
+/// Greatest COUNT of XAUTOCLAIM: what Redis allows, so that ten times it cannot overflow.
+const COUNT_MAX: i64 = i64::MAX / 16;
+
+/// Pending entries that XAUTOCLAIM looks at for each one it may take.
+const LOOKS_PER_CLAIM: u64 = 10;
+
+/// XAUTOCLAIM key group consumer min-idle-time start [COUNT n] [JUSTID]
+pub fn xautoclaim(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
+    let (key, name, consumer) = (args.get(1), args.get(2), args.get(3));
+    let min_idle_ms = parse::integer(args.get(4))
+        .ok_or_else(|| Fault::owned("ERR Invalid min-idle-time argument for XAUTOCLAIM"))?
+        .max(0) as u64;
+    let start = parse::range_start(args.get(5))?;
+    let (mut count, mut ids_only) = (100, false);
+    let mut at = 6;
+    while at < args.len() {
+        let word = args.get(at);
+        if is(word, "COUNT") && at + 1 < args.len() {
+            let n = parse::integer(args.get(at + 1)).filter(|n| (1..=COUNT_MAX).contains(n));
+            count = n.ok_or(Fault::AUTOCLAIM_COUNT)? as u64;
+            at += 2;
+        } else if is(word, "JUSTID") {
+            ids_only = true;
+            at += 1;
+        } else {
+            return Err(Fault::SYNTAX);
+        }
+    }
+    let now_ms = cx.now_ms();
+    let (stream, group) = stream_and_group(cx, key, name)?;
+    let mut outcome = Outcome::default();
+    let mut looks = count * LOOKS_PER_CLAIM;
+    let mut cursor = StreamId::MIN;
+    for pending in group.pel().range(start) {
+        if looks == 0 || (outcome.claims.len() + outcome.dropped.len()) as u64 == count {
+            cursor = pending.id;
+            break;
+        }
+        looks -= 1;
+        if !stream.entries.contains(pending.id) {
+            outcome.dropped.push(pending.id);
+        } else if now_ms.saturating_sub(pending.delivered_ms) >= min_idle_ms {
+            let deliveries = pending.deliveries.saturating_add(u64::from(!ids_only));
+            outcome.claims.push(Claimed { id: pending.id, deliveries });
+        }
+    }
+    reply.array(3);
+    reply.id(cursor);
+    write_claims(stream, &outcome.claims, ids_only, reply);
+    reply.array(outcome.dropped.len());
+    outcome.dropped.iter().for_each(|&id| reply.id(id));
+    settle(cx, key, name, consumer, now_ms, &outcome)
+}

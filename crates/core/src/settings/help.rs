@@ -1,0 +1,27 @@
+//! The text of `impel --help`, from the table.
+
+use super::{Group, SETTINGS, Setting};
+
+/// Usage and every honoured setting with its range and default, by chapter.
+pub fn help_text() -> String {
+    let mut text = String::from(
+        "Usage: impel [<file>] [--<setting> <value> ...] ...\n\n\
+         <file> holds settings as redis.conf does, one a line. Sizes take the units kb, mb and gb.\n\
+         Settings that only Redis has a use for are accepted and do nothing.\n",
+    );
+    for (group, title) in Group::TITLES {
+        text.push_str(&format!("\n{title}\n"));
+        for setting in SETTINGS.iter().filter(|setting| setting.group == group) {
+            text.push_str(&entry(setting));
+        }
+    }
+    text
+}
+
+fn entry(setting: &Setting) -> String {
+    let Setting { name, doc, default, .. } = setting;
+    let default = if default.is_empty() { "\"\"" } else { default };
+    // A long default has a line of its own.
+    let between = if doc.len() + default.len() > 90 { "\n      " } else { " " };
+    format!("  --{name} {}\n      {doc}{between}(default {default})\n", setting.kind.syntax())
+}
