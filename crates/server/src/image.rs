@@ -1,16 +1,16 @@
-//! What is inside the chunks of a snapshot: keys. Encoding runs on the writer's thread, decoding at start.
+//! What is inside the chunks of a snapshot: keys, as `impel_core::snapshot` writes them. Encoding runs on the writer's thread, decoding at start.
 //!
 //! ```text
 //! chunk   = 0x00 key*          whole keys
 //!         | 0x01 bytes         a piece of one that does not fit into a chunk; the rest follows in the next chunk
-//! key     = db name expire_ms value       db, expire_ms: LEB128; name: behind its length; value: `Value::encode`
+//! key     = what `impel_core::snapshot` makes of it
 //! ```
 //!
 //! Pieces are joined with everything behind the first byte of the next chunk. Nothing here knows files.
 
-use impel_core::limits::DATABASES;
-use impel_core::state::codec::{Corrupt, Reader, put_bytes, put_uint};
-use impel_core::state::keyspace::{Captured, Value};
+use impel_core::snapshot;
+use impel_core::state::codec::{Corrupt, Reader};
+use impel_core::state::keyspace::Captured;
 
 const WHOLE: u8 = 0;
 const PIECE: u8 = 1;
@@ -37,10 +37,7 @@ impl Default for Encoder {
 impl Encoder {
     /// Adds a key. Chunks that are full go to `write`.
     pub fn key<E>(&mut self, key: &Captured, write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-        put_uint(&mut self.buffer, key.db as u64);
-        put_bytes(&mut self.buffer, &key.key);
-        put_uint(&mut self.buffer, key.expire_ms);
-        key.value.encode(&mut self.buffer);
+        snapshot::encode(key, &mut self.buffer);
         if self.buffer.len() >= CHUNK_BYTES { self.flush(write) } else { Ok(()) }
     }
 
@@ -100,14 +97,7 @@ impl Decoder {
     fn keys(bytes: &[u8], restore: &mut impl FnMut(Captured)) -> Result<(), Corrupt> {
         let mut reader = Reader::new(bytes);
         while !reader.is_empty() {
-            let db = reader.uint("database")?;
-            if db >= DATABASES as u64 {
-                return Err(Corrupt { what: "database number" });
-            }
-            let key = reader.bytes("key")?.into();
-            let expire_ms = reader.uint("expiry")?;
-            let value = Value::decode(&mut reader)?;
-            restore(Captured { db: db as usize, key, expire_ms, value });
+            restore(snapshot::decode(&mut reader)?);
         }
         Ok(())
     }
@@ -116,6 +106,8 @@ impl Decoder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use impel_core::limits::DATABASES;
+    use impel_core::state::keyspace::Value;
     use std::sync::Arc;
 
     fn key(name: &str, len_bytes: usize) -> Captured {
