@@ -105,9 +105,9 @@ impl Extended {
         if power < -POWER_MAX {
             return Some(Extended::ZERO);
         }
-        number.times_power_of_ten(power as i32).and_then(|(mantissa, exponent)| {
-            Extended::rounded(negative, mantissa, exponent)
-        })
+        number
+            .times_power_of_ten(power as i32)
+            .and_then(|(mantissa, exponent)| Extended::rounded(negative, mantissa, exponent))
     }
 
     /// The sum; `None` if it is infinite or no number.
@@ -290,10 +290,12 @@ mod tests {
             assert_eq!(sum(a, b).as_deref(), Some(text), "{a} + {b}");
         }
         let large = sum("1.7e308", "1.7e308").unwrap();
-        assert!(large.starts_with("340000000000000000006273556050395193590540427779388267466087171526404912102411641988"));
-        assert!(large.ends_with("638205221374190038051783640560520287345610126648115298310351240233586195548"
-            .get(..0)
-            .unwrap()));
+        assert!(
+            large.starts_with("340000000000000000006273556050395193590540427779388267466087171526404912102411641988")
+        );
+        assert!(large.ends_with(
+            "638205221374190038051783640560520287345610126648115298310351240233586195548".get(..0).unwrap()
+        ));
         assert_eq!(large.len(), 309);
         let largest = sum("1.7e4931", "0").unwrap();
         assert!(largest.starts_with("170000000000000000007472768755657554084490558103459233214778565764083048578474"));
@@ -303,7 +305,23 @@ mod tests {
 
     #[test]
     fn what_is_no_number() {
-        for text in ["", " 1", "1 ", "nan", "-nan", "abc", "1e", "1e+", "1e+-1", "--1", ".", "e5", "1.2.3", "1e5000", "1e999999999999"] {
+        for text in [
+            "",
+            " 1",
+            "1 ",
+            "nan",
+            "-nan",
+            "abc",
+            "1e",
+            "1e+",
+            "1e+-1",
+            "--1",
+            ".",
+            "e5",
+            "1.2.3",
+            "1e5000",
+            "1e999999999999",
+        ] {
             assert_eq!(Extended::parse(text.as_bytes()), None, "{text:?}");
         }
         assert_eq!(Extended::parse(&[b'1'; 256]), None);

@@ -1,7 +1,7 @@
 //! Entry IDs: two 64-bit numbers, compared first by milliseconds, then by sequence.
 //!
-//! Parsing is strict: decimal digits only. Redis lets a few malformed forms through (a leading `+`, bytes after a NUL);
-//! no client relies on them and they are refused here.
+//! Digits are the way to write one. A few malformed forms that Redis lets through (a leading `+` or blank inside a part,
+//! bytes after a NUL) mean here what they mean there: the recorded replies hold them.
 
 use std::fmt;
 
@@ -46,11 +46,17 @@ impl StreamId {
     }
 
     /// Parses `ms-seq`, or `ms` alone, to which `default_seq` is added.
+    #[inline]
     pub fn parse(text: &[u8], default_seq: u64) -> Result<Self, InvalidId> {
-        match memchr::memchr(b'-', text) {
-            None => Ok(StreamId { ms: parse_u64(text)?, seq: default_seq }),
-            Some(at) => Ok(StreamId { ms: parse_u64(&text[..at])?, seq: parse_u64(&text[at + 1..])? }),
-        }
+        let parts = |text: &[u8], part: fn(&[u8]) -> Result<u64, InvalidId>| match memchr::memchr(b'-', text) {
+            None => Ok(StreamId { ms: part(text)?, seq: default_seq }),
+            Some(at) => Ok(StreamId { ms: part(&text[..at])?, seq: part(&text[at + 1..])? }),
+        };
+        parts(text, parse_u64).or_else(|_| match text.len() {
+            // Redis gives up on longer ones before it looks at them.
+            0..128 => parts(memchr::memchr(0, text).map_or(text, |end| &text[..end]), parse_like_c),
+            _ => Err(InvalidId),
+        })
     }
 
     /// Appends the ID in its normal form, `ms-seq`.
@@ -78,6 +84,20 @@ pub fn parse_u64(text: &[u8]) -> Result<u64, InvalidId> {
     Ok(value)
 }
 
+/// One part of an ID as C's `strtoull` reads it: blanks and a sign may stand before the digits, and a minus wraps around
+/// (but for a plain negative number, which Redis refuses before it comes to that).
+#[cold]
+fn parse_like_c(text: &[u8]) -> Result<u64, InvalidId> {
+    let blank = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
+    let start = text.iter().position(|byte| !blank(byte)).ok_or(InvalidId)?;
+    match (&text[start..], start) {
+        ([b'+', digits @ ..], _) => parse_u64(digits),
+        ([b'-', b'1'..=b'9', ..], 0) => Err(InvalidId),
+        ([b'-', digits @ ..], _) => parse_u64(digits).map(u64::wrapping_neg),
+        (digits, _) => parse_u64(digits),
+    }
+}
+
 impl fmt::Display for StreamId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}-{}", self.ms, self.seq)
@@ -94,9 +114,17 @@ mod tests {
         assert_eq!(StreamId::parse(b"5", 9), Ok(StreamId::new(5, 9)));
         assert_eq!(StreamId::parse(b"007-01", 0), Ok(StreamId::new(7, 1)));
         assert_eq!(StreamId::parse(b"18446744073709551615-18446744073709551615", 0), Ok(StreamId::MAX));
-        for bad in ["", "-", "+", "1-", "-1", "1-2-3", "1.5", "0x1", "18446744073709551616", "+1", " 1", "1\0"] {
+        for bad in
+            ["", "-", "+", "1-", "-1", "1-2-3", "1.5", "0x1", "18446744073709551616", "1--5", " ", "1 ", "+ 1", "\0"]
+        {
             assert_eq!(StreamId::parse(bad.as_bytes(), 0), Err(InvalidId), "{bad:?}");
         }
+        for (odd, id) in
+            [("+1", (1, 0)), (" 1-+2", (1, 2)), ("1\0x", (1, 0)), ("2--0", (2, 0)), ("2- -5", (2, u64::MAX - 4))]
+        {
+            assert_eq!(StreamId::parse(odd.as_bytes(), 0), Ok(StreamId::new(id.0, id.1)), "{odd:?}");
+        }
+        assert_eq!(StreamId::parse(&[b'0'; 128], 0), Ok(StreamId::MIN), "digits alone may be many");
     }
 
     #[test]

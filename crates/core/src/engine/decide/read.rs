@@ -158,7 +158,8 @@ fn nothing(
     let mut owned = OwnedArgs::default();
     let mut text = Vec::new();
     for (place, argument) in args.iter().enumerate() {
-        match resolved(place.wrapping_sub(ids)).filter(|_| place >= ids && argument == b"$") {
+        let id = if place >= ids && argument == b"$" { resolved(place - ids) } else { None };
+        match id {
             Some(id) => {
                 text.clear();
                 id.write(&mut text);

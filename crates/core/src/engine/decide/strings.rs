@@ -213,7 +213,7 @@ fn set_all(cx: &mut Cx<'_>, args: Args<'_>) -> Result<(), Fault> {
 }
 
 fn check_length(cx: &Cx<'_>, len_bytes: usize) -> Result<(), Fault> {
-    let fits = len_bytes as u64 <= cx.settings().proto_max_bulk_len as u64;
+    let fits = len_bytes as u64 <= cx.settings().bulk_max_bytes;
     if fits { Ok(()) } else { Err(Fault::STRING_TOO_LONG) }
 }
 
