@@ -58,7 +58,9 @@ impl Syncer {
                     }
                     Job::Trim(before) => match log.trim(before) {
                         Ok(()) => ::log::debug!("log trimmed before position {before}"),
-                        Err(error) => ::log::warn!("the log could not be trimmed, its old segments stay for now: {error}"),
+                        Err(error) => {
+                            ::log::warn!("the log could not be trimmed, its old segments stay for now: {error}")
+                        }
                     },
                 }
             }

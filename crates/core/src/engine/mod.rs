@@ -595,7 +595,7 @@ impl Engine {
     }
 
     /// Ends a client's wait with a reply written by `answer`. `false` if it did not wait.
-    pub(crate) fn end_wait(&mut self, index: ClientIndex, answer: impl FnOnce(&mut Reply<'_>)) -> bool {
+    pub fn end_wait(&mut self, index: ClientIndex, answer: impl FnOnce(&mut Reply<'_>)) -> bool {
         if self.stop_waiting(index).is_none() {
             return false;
         }

@@ -14,8 +14,20 @@ fn serve(line: &[&str]) -> Result<Start, String> {
 #[test]
 fn the_command_line_of_a_test_harness() {
     let line = [
-        "--port", "0", "--unixsocket", "/tmp/s", "--unixsocketperm", "700", "--save", "", "--appendonly", "no", "--dir",
-        "/tmp/d", "--maxmemory-policy", "noeviction",
+        "--port",
+        "0",
+        "--unixsocket",
+        "/tmp/s",
+        "--unixsocketperm",
+        "700",
+        "--save",
+        "",
+        "--appendonly",
+        "no",
+        "--dir",
+        "/tmp/d",
+        "--maxmemory-policy",
+        "noeviction",
     ];
     let Start { settings, config_file, notes } = serve(&line).unwrap();
     assert_eq!((settings.port, &*settings.unixsocket, settings.unixsocketperm), (0, "/tmp/s", 0o700));

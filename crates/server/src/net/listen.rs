@@ -41,7 +41,9 @@ impl fmt::Display for ListenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cannot listen on {}: {}", self.place, self.source)?;
         match self.source.kind() {
-            io::ErrorKind::AddrInUse => write!(f, " (another server runs there; choose another with --port or --unixsocket)"),
+            io::ErrorKind::AddrInUse => {
+                write!(f, " (another server runs there; choose another with --port or --unixsocket)")
+            }
             io::ErrorKind::AddrNotAvailable => write!(f, " (this machine has no such address; see --bind)"),
             _ => Ok(()),
         }
@@ -101,7 +103,10 @@ pub fn listen(places: Places<'_>) -> Result<Vec<Listener>, ListenError> {
         (true, Some(error)) => Err(error),
         (true, None) => Err(ListenError {
             place: "anything".into(),
-            source: io::Error::new(io::ErrorKind::InvalidInput, "port is 0 (or bind is empty) and there is no unixsocket"),
+            source: io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "port is 0 (or bind is empty) and there is no unixsocket",
+            ),
         }),
         (false, _) => Ok(listeners),
     }

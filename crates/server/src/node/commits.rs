@@ -141,8 +141,9 @@ impl Commits {
         let due = |at: Option<u64>| at.is_some_and(|at_ms| at_ms <= now_ms);
         let sync_wanted = self.sync_wanted > self.synced;
         let sync_due = due(self.sync_due_ms);
-        let wanted =
-            engine.log.is_wanted() || engine.log.len() >= LAZY_BYTES || (due(self.lazy_due_ms) && !engine.log.is_empty());
+        let wanted = engine.log.is_wanted()
+            || engine.log.len() >= LAZY_BYTES
+            || (due(self.lazy_due_ms) && !engine.log.is_empty());
         if !wanted && !sync_wanted && !sync_due {
             return None;
         }

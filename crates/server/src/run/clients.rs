@@ -27,6 +27,8 @@ pub(super) struct Connection {
     ending: bool,
     /// Nothing is read until it has taken some of its replies.
     paused: bool,
+    /// Is in the list of those that have more to read.
+    again_listed: bool,
     /// Since when (Unix ms) it is over its soft limit.
     over_since_ms: Option<u64>,
 }
@@ -45,7 +47,8 @@ impl Server {
                     Ok(accepted) => self.welcome(accepted, now_ms),
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                     // A peer that is gone again, or a signal.
-                    Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted) => {}
+                    Err(error)
+                        if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted) => {}
                     Err(error) => {
                         ::log::warn!("a connection could not be accepted: {error}");
                         self.accept_retry_ms = Some(now_ms + ACCEPT_RETRY_MS);
@@ -88,6 +91,7 @@ impl Server {
             writable: true,
             ending: false,
             paused: false,
+            again_listed: false,
             over_since_ms: None,
         });
     }
@@ -110,13 +114,26 @@ impl Server {
 
     /// Goes on reading from a connection that had more. One that is paused comes back when it has taken replies.
     pub(super) fn read_again(&mut self, index: ClientIndex, facts: &Facts<'_>) {
-        self.read(index, facts);
+        if let Some(connection) = self.connection(index) {
+            connection.again_listed = false;
+            self.read(index, facts);
+        }
+    }
+
+    /// Reads from a connection again in the next turn, after everybody else had a turn.
+    fn list_again(&mut self, index: ClientIndex) {
+        if let Some(connection) = self.connections.get_mut(index).and_then(Option::as_mut)
+            && !connection.again_listed
+        {
+            connection.again_listed = true;
+            self.again.push(index);
+        }
     }
 
     /// One recv. Answers whether it gave anything.
     fn read(&mut self, index: ClientIndex, facts: &Facts<'_>) -> bool {
         if self.node.is_pressed() {
-            self.again.push(index);
+            self.list_again(index);
             return false;
         }
         let unread_bytes = self.node.client(index).map_or(0, |client| client.output.len());
@@ -140,7 +157,7 @@ impl Server {
                 let more = n == READ_BYTES || connection.ending;
                 connection.readable = more;
                 if more {
-                    self.again.push(index);
+                    self.list_again(index);
                 }
                 self.node.on_bytes(index, &self.buffer[..n], facts);
                 true
@@ -148,7 +165,7 @@ impl Server {
             Err(error) => {
                 match error.kind() {
                     io::ErrorKind::WouldBlock => connection.readable = false,
-                    io::ErrorKind::Interrupted => self.again.push(index),
+                    io::ErrorKind::Interrupted => self.list_again(index),
                     _ => self.close(index),
                 }
                 false
@@ -218,7 +235,7 @@ impl Server {
         }
         if connection.paused && unread_bytes <= unread_max_bytes {
             connection.paused = false;
-            self.again.push(index);
+            self.list_again(index);
         }
     }
 

@@ -168,7 +168,9 @@ impl Server {
         }
         if save && !self.save_now() {
             if self.syncer.is_none() {
-                ::log::error!("not ended: the snapshot that was to be written failed, and what is in memory would be lost");
+                ::log::error!(
+                    "not ended: the snapshot that was to be written failed, and what is in memory would be lost"
+                );
                 return;
             }
             ::log::error!("the last snapshot failed; the log holds everything");
