@@ -4,6 +4,7 @@
 //! It may start, stop and talk to servers; it must never share code with the server that it judges.
 
 pub mod arguments;
+pub mod bench;
 pub mod commands;
 pub mod field;
 pub mod golden;

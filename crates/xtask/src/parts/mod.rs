@@ -8,7 +8,7 @@ mod context;
 mod programs;
 mod workspace;
 
-pub use context::Context;
+pub use context::{Context, cargo, run_or_explain};
 
 /// What a part answers: its count, or why it could not be done, which counts as one failure.
 pub type Outcome = Result<Tally, String>;
