@@ -67,9 +67,12 @@ pub fn laboratory(context: &Context) -> Outcome {
     let [article] = articles.as_slice() else { return Err("there is no article 003_* beside the project".into()) };
     let text = fs::read_to_string(article).map_err(|e| format!("{}: {e}", article.display()))?;
     let program = python_block(&text).ok_or("the article has no Python block")?;
-    let path = target_folder().join("test-env/laboratory.py");
-    fs::write(&path, program).map_err(|e| format!("{}: {e}", path.display()))?;
-    let mut command = Command::new(context.python()?);
+    let (folder, python) = (target_folder().join("test-env"), context.python()?);
+    let path = folder.join("laboratory.py");
+    fs::create_dir_all(&folder)
+        .and_then(|()| fs::write(&path, program))
+        .map_err(|e| format!("{}: {e}", path.display()))?;
+    let mut command = Command::new(python);
     command.arg(&path).env("REDIS_SERVER", context.server()?);
     let output = run_or_explain("laboratory", &mut command, PATIENCE)?;
     match output.lines().count() {
