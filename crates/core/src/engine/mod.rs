@@ -652,3 +652,6 @@ impl Engine {
         Box::new(Wait { args, command, db, keys, deadline_ms, group: command == CommandId::XReadGroup, ticket: 0 })
     }
 }
+
+#[cfg(test)]
+mod tests;
