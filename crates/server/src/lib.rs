@@ -1,6 +1,20 @@
 //! The process around the engine: event loop, sockets, log providers, snapshots, configuration, command-line tools.
 //! Decides nothing about what a command means; that is `impel-core`'s.
 
+pub mod clock;
+pub mod config;
 pub mod disk;
+pub mod image;
 pub mod log;
+pub mod logger;
+pub mod memory;
+pub mod net;
+pub mod node;
+pub mod observe;
+pub mod run;
+pub mod saver;
+pub mod serve;
+pub mod signals;
 pub mod snapshots;
+pub mod startup;
+pub mod syncer;

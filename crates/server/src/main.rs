@@ -1,3 +1,15 @@
 //! The `impel` binary: hands the command line to the library.
 
-fn main() {}
+use std::alloc::System;
+use std::os::unix::ffi::OsStringExt;
+use std::process::ExitCode;
+
+use impel::memory::Counting;
+
+#[global_allocator]
+static ALLOCATOR: Counting<System> = Counting(System);
+
+fn main() -> ExitCode {
+    let words: Vec<Vec<u8>> = std::env::args_os().skip(1).map(OsStringExt::into_vec).collect();
+    impel::serve::command_line(&words)
+}

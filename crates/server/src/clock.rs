@@ -1,0 +1,102 @@
+//! The only place that reads time: the wall clock for everything that shows or is stored, a clock that only rises for
+//! how long something took.
+//!
+//! Invariant: the time of [`Clock::read`] never goes back, not behind what it said before and not behind the newest
+//! time that the state holds. When the wall clock is set back, our time goes on at half speed until the two meet: ids
+//! keep rising, and waits and expiries still end.
+
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// Unix time in µs, as the system has it. May go back.
+pub fn wall_us() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
+}
+
+/// Measures how long something takes.
+#[derive(Clone, Copy, Debug)]
+pub struct Stopwatch(Instant);
+
+impl Stopwatch {
+    /// Begins to measure.
+    pub fn start() -> Self {
+        Stopwatch(Instant::now())
+    }
+
+    /// Microseconds since it was begun.
+    pub fn elapsed_us(&self) -> u64 {
+        self.0.elapsed().as_micros() as u64
+    }
+}
+
+/// The time of a partition.
+#[derive(Debug)]
+pub struct Clock {
+    stopwatch: Stopwatch,
+    read_at_us: u64,
+    now_us: u64,
+}
+
+impl Clock {
+    /// A clock that starts at the system's time, or at `floor_ms` if that is later.
+    pub fn new(floor_ms: u64) -> Self {
+        Clock { stopwatch: Stopwatch::start(), read_at_us: 0, now_us: wall_us().max(floor_ms.saturating_mul(1000)) }
+    }
+
+    /// What [`Facts::elapsed_us`](impel_core::engine::facts::Facts::elapsed_us) is made of.
+    pub fn stopwatch(&self) -> Stopwatch {
+        self.stopwatch
+    }
+
+    /// The time now, in Unix µs. Once a turn.
+    pub fn read(&mut self) -> u64 {
+        self.advance(wall_us(), self.stopwatch.elapsed_us())
+    }
+
+    /// The time of the last [`Clock::read`], in Unix µs.
+    pub fn last_us(&self) -> u64 {
+        self.now_us
+    }
+
+    fn advance(&mut self, wall_us: u64, elapsed_us: u64) -> u64 {
+        let passed_us = elapsed_us.saturating_sub(self.read_at_us);
+        // What half a microsecond leaves over counts the next time.
+        let half_us = passed_us / 2;
+        if wall_us >= self.now_us + half_us {
+            self.now_us = wall_us;
+            self.read_at_us = elapsed_us;
+        } else {
+            self.now_us += half_us;
+            self.read_at_us = elapsed_us - passed_us % 2;
+        }
+        self.now_us
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wall_clock_set_back_makes_time_slower_and_never_turns_it_back() {
+        let mut clock = Clock { stopwatch: Stopwatch::start(), read_at_us: 0, now_us: 1_000_000 };
+        assert_eq!(clock.advance(1_000_100, 100), 1_000_100);
+        // Back by half a second: 100 µs pass, 50 of them for us.
+        assert_eq!(clock.advance(500_200, 200), 1_000_150);
+        // Odd microseconds are not lost, however often it is read.
+        for elapsed_us in 201..=400 {
+            clock.advance(500_000 + elapsed_us, elapsed_us);
+        }
+        assert_eq!(clock.last_us(), 1_000_250);
+        // They meet again.
+        assert_eq!(clock.advance(1_500_000, 1_000_000), 1_500_000);
+        assert_eq!(clock.advance(1_500_010, 1_000_010), 1_500_010);
+    }
+
+    #[test]
+    fn time_starts_where_the_state_ended() {
+        let ahead_ms = wall_us() / 1000 + 3_600_000;
+        let mut clock = Clock::new(ahead_ms);
+        assert!(clock.read() >= ahead_ms * 1000);
+        assert!(clock.read() < (ahead_ms + 60_000) * 1000);
+    }
+}

@@ -1,0 +1,79 @@
+//! The command line and files: what redis-server's users write must mean the same here.
+
+use super::*;
+
+fn serve(line: &[&str]) -> Result<Start, String> {
+    let words: Vec<Vec<u8>> = line.iter().map(|word| word.as_bytes().to_vec()).collect();
+    match read(&words) {
+        Ok(Invocation::Serve(start)) => Ok(*start),
+        Ok(Invocation::Print(text)) => panic!("only prints {text}"),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+#[test]
+fn the_command_line_of_a_test_harness() {
+    let line = [
+        "--port",
+        "0",
+        "--unixsocket",
+        "/tmp/s",
+        "--unixsocketperm",
+        "700",
+        "--save",
+        "",
+        "--appendonly",
+        "no",
+        "--dir",
+        "/tmp/d",
+        "--maxmemory-policy",
+        "noeviction",
+    ];
+    let Start { settings, config_file, notes } = serve(&line).unwrap();
+    assert_eq!((settings.port, &*settings.unixsocket, settings.unixsocketperm), (0, "/tmp/s", 0o700));
+    assert_eq!((settings.appendonly, &*settings.dir, settings.save.len()), (false, "/tmp/d", 0));
+    assert_eq!((config_file.as_str(), notes.len()), ("", 0));
+}
+
+#[test]
+fn a_file_and_options_that_change_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("redis.conf");
+    let other = folder.path().join("other.conf");
+    fs::write(&other, "timeout 7\n").unwrap();
+    let text = format!("# comment\n\n  port 7001  \nrequirepass \"a b\"\nhz 10\r\ninclude {}\n", other.display());
+    fs::write(&file, text).unwrap();
+    let start = serve(&[file.to_str().unwrap(), "--port", "7000"]).unwrap();
+    assert_eq!((start.settings.port, start.settings.timeout_seconds), (7000, 7));
+    assert_eq!(start.settings.requirepass, b"a b");
+    assert_eq!(start.config_file, file.to_str().unwrap());
+    assert_eq!(start.notes.len(), 1, "{:?}", start.notes);
+    assert!(start.notes[0].contains("redis.conf:5: hz"), "{:?}", start.notes);
+}
+
+#[test]
+fn errors_name_their_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("c");
+    let name = file.to_str().unwrap().to_owned();
+    for (text, expected) in [
+        ("port 1\nno-such-thing 5\n", format!("{name}:2: unknown setting 'no-such-thing'")),
+        ("port 70000\n", format!("{name}:1: setting 'port'")),
+        ("requirepass \"a\n", format!("{name}:1: unbalanced quotes")),
+        (&format!("include {name}\n"), format!("{name}:1: too many files")),
+    ] {
+        fs::write(&file, text).unwrap();
+        let error = serve(&[&name]).unwrap_err();
+        assert!(error.starts_with(&expected), "{error}");
+    }
+    assert!(serve(&["--no-such-thing", "5"]).unwrap_err().contains("unknown setting 'no-such-thing'"));
+    assert!(serve(&["--port", "1", "2"]).unwrap_err().contains("'port'"));
+    assert!(serve(&["/no/such/file"]).unwrap_err().contains("/no/such/file"));
+    assert!(serve(&["--daemonize", "yes"]).unwrap_err().contains("'daemonize'"));
+}
+
+#[test]
+fn a_value_may_look_like_an_option() {
+    assert_eq!(serve(&["--requirepass", "--secret", "--port", "5"]).unwrap().settings.requirepass, b"--secret");
+    assert!(serve(&["--requirepass", "--port", "5"]).is_err(), "a name is not a value");
+}

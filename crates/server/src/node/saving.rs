@@ -1,0 +1,197 @@
+//! Snapshots in the making: when one begins, which keys it is given in which turn, when it may be finished, and who is
+//! told. The keys are cheap copies; encoding and writing them is the writer's, off the loop.
+
+use impel_core::engine::facts::Saving as Facts;
+use impel_core::settings::SaveRule;
+use impel_core::state::keyspace::Captured;
+
+use super::{Node, Turn};
+
+/// Keys taken in one turn, beside those that are about to change.
+const KEYS_PER_TURN: usize = 64;
+
+/// Keys that the writer may be behind before no more are taken: a copy held is a block that must be copied when it
+/// changes.
+const BEHIND_MAX: u64 = 512;
+
+/// After a snapshot that failed the rules of `save` wait so long. Redis: 5 s.
+const RETRY_MS: u64 = 5000;
+
+/// For the writer of snapshots.
+#[derive(Debug)]
+pub enum SnapshotStep {
+    /// A snapshot begins.
+    Begin {
+        /// The log position it stands for.
+        position: u64,
+        /// The newest time in the state.
+        now_ms: u64,
+    },
+    /// Keys of it. [`Node::on_snapshot_written`] says that the writer is done with so many.
+    Keys(Vec<Captured>),
+    /// It has all keys, and the log is synced up to its position. [`Node::on_snapshot_ended`] answers.
+    Finish,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Stage {
+    #[default]
+    Idle,
+    /// Keys are being taken.
+    Taking,
+    /// All keys are with the writer; the log is not synced far enough yet.
+    Waiting,
+    /// The writer finishes.
+    Finishing,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Saving {
+    stage: Stage,
+    /// A snapshot was asked for.
+    asked: bool,
+    /// Clients that wait for the end of the next one to begin, and of the one that runs.
+    next_waiters: Vec<u64>,
+    waiters: Vec<u64>,
+    position: u64,
+    /// Keys handed to the writer, and those it is done with.
+    handed: u64,
+    written: u64,
+    changes_at_begin: u64,
+    changes_at_success: u64,
+    last_success_ms: u64,
+    last_failed: bool,
+    retry_ms: u64,
+    /// What positions count from when there is no log.
+    base: u64,
+    base_changes: u64,
+}
+
+impl Saving {
+    pub(super) fn restored(&mut self, position: u64, changes: u64, now_ms: u64) {
+        (self.base, self.base_changes) = (position, changes);
+        self.changes_at_success = changes;
+        self.last_success_ms = now_ms;
+    }
+
+    pub(super) fn ask(&mut self, client: Option<u64>) {
+        self.asked = true;
+        self.next_waiters.extend(client);
+    }
+
+    pub(super) fn facts(&self, changes: u64) -> Facts {
+        Facts {
+            running: self.stage != Stage::Idle,
+            last_success_s: self.last_success_ms / 1000,
+            last_ok: !self.last_failed,
+            changes_since: changes.saturating_sub(self.changes_at_success),
+        }
+    }
+
+    fn rule_due_ms(&self, changes: u64, rules: &[SaveRule]) -> Option<u64> {
+        let changed = changes.saturating_sub(self.changes_at_success);
+        let due = rules
+            .iter()
+            .filter(|rule| changed > 0 && changed >= u64::from(rule.changes))
+            .map(|rule| self.last_success_ms + u64::from(rule.seconds) * 1000)
+            .min()?;
+        Some(due.max(self.retry_ms))
+    }
+
+    pub(super) fn deadline_ms(&self, changes: u64, rules: &[SaveRule]) -> Option<u64> {
+        match self.stage {
+            Stage::Idle => self.rule_due_ms(changes, rules),
+            _ => None,
+        }
+    }
+}
+
+impl Node {
+    /// Does what is next for the snapshot, if there is to be one.
+    pub(super) fn save(&mut self, now_ms: u64, turn: &mut Turn) {
+        let changes = self.engine.state().changes;
+        if self.saving.stage == Stage::Idle {
+            let rule_due = !self.engine.settings.save.is_empty()
+                && self.saving.rule_due_ms(changes, &self.engine.settings.save).is_some_and(|due_ms| due_ms <= now_ms);
+            if !self.saving.asked && !rule_due {
+                return;
+            }
+            let saving = &mut self.saving;
+            saving.asked = false;
+            saving.waiters = std::mem::take(&mut saving.next_waiters);
+            saving.stage = Stage::Taking;
+            saving.changes_at_begin = changes;
+            (saving.handed, saving.written) = (0, 0);
+            saving.position = if self.engine.log.is_enabled() {
+                self.engine.log.position()
+            } else {
+                saving.base + (changes - saving.base_changes)
+            };
+            let position = saving.position;
+            let state = self.engine.state_mut();
+            state.snapshot_begin();
+            let now_ms = state.last_ms.max(now_ms);
+            self.commits.want_sync(if self.engine.log.is_enabled() { position } else { 0 });
+            turn.snapshot.push(SnapshotStep::Begin { position, now_ms });
+        }
+        if self.saving.stage == Stage::Taking {
+            let behind = self.saving.handed - self.saving.written >= BEHIND_MAX;
+            let n = if behind { 0 } else { KEYS_PER_TURN };
+            let (keys, complete) = self.engine.state_mut().snapshot_continue(n);
+            if !keys.is_empty() {
+                self.saving.handed += keys.len() as u64;
+                turn.snapshot.push(SnapshotStep::Keys(keys));
+            }
+            if complete {
+                self.saving.stage = Stage::Waiting;
+            } else {
+                turn.again |= !behind;
+            }
+        }
+        if self.saving.stage == Stage::Waiting {
+            let synced = !self.engine.log.is_enabled() || self.commits.synced() >= self.saving.position;
+            if synced {
+                self.saving.stage = Stage::Finishing;
+                turn.snapshot.push(SnapshotStep::Finish);
+            }
+        }
+    }
+
+    /// Asks for a snapshot, as `BGSAVE` does.
+    pub fn ask_for_snapshot(&mut self) {
+        self.saving.ask(None);
+    }
+
+    /// The writer is done with so many keys, counted from the beginning of the snapshot.
+    pub fn on_snapshot_written(&mut self, keys: u64) {
+        self.saving.written = keys.min(self.saving.handed);
+    }
+
+    /// The snapshot is on disk, or it is not going to be.
+    pub fn on_snapshot_ended(&mut self, ok: bool, now_ms: u64) {
+        if self.saving.stage == Stage::Taking {
+            self.engine.state_mut().snapshot_abort();
+        }
+        let saving = &mut self.saving;
+        saving.stage = Stage::Idle;
+        saving.last_failed = !ok;
+        if ok {
+            saving.changes_at_success = saving.changes_at_begin;
+            saving.last_success_ms = now_ms;
+            saving.retry_ms = 0;
+        } else {
+            saving.retry_ms = now_ms + RETRY_MS;
+        }
+        for client in std::mem::take(&mut self.saving.waiters) {
+            self.answer(client, |reply| match ok {
+                true => reply.ok(),
+                false => reply.error(b"ERR the snapshot could not be written, see the log of the server"),
+            });
+        }
+    }
+
+    /// Is a snapshot being made or asked for?
+    pub fn is_saving(&self) -> bool {
+        self.saving.stage != Stage::Idle || self.saving.asked
+    }
+}

@@ -1,0 +1,241 @@
+//! What only the process knows, for INFO: who it is, memory, saving, CPU time. One value of [`Observed`] is shared by
+//! the loop, which keeps it up to date, and by the engine, which asks.
+
+use std::cell::Cell;
+use std::cell::RefCell;
+use std::fs;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::Write;
+
+use impel_core::engine::facts::{Host, Saving};
+use impel_core::settings::{AppendFsync, Settings};
+
+use crate::memory;
+
+/// The version of Redis whose commands and replies clients may expect.
+pub const REDIS_VERSION: &str = "8.2.3";
+
+/// Unpredictable bits.
+pub fn random_u64() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+/// What INFO shows of the settings.
+#[derive(Clone, Debug, Default)]
+struct Shown {
+    port: u16,
+    maxmemory_bytes: u64,
+    appendonly: bool,
+    appendfsync: AppendFsync,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Observed {
+    run_id: String,
+    executable: String,
+    config_file: String,
+    os: String,
+    started_us: u64,
+    shown: RefCell<Shown>,
+    /// The time of this turn, in Unix µs.
+    pub now_us: Cell<u64>,
+    /// Where saving stands.
+    pub saving: Cell<Saving>,
+    /// Bytes of the log in its segments, as of the last commit.
+    pub log_position: Cell<u64>,
+    /// The log took everything it was given.
+    pub log_ok: Cell<bool>,
+}
+
+impl Observed {
+    /// A process that starts now.
+    pub fn new(settings: &Settings, config_file: &str, now_us: u64) -> Self {
+        let uname = rustix::system::uname();
+        let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
+        let absolute = |path: &str| match path {
+            "" | "-" => String::new(),
+            path => fs::canonicalize(path).map_or_else(|_| path.into(), |path| path.display().to_string()),
+        };
+        let observed = Observed {
+            run_id: format!("{:016x}{:016x}{:08x}", random_u64(), random_u64(), random_u64() as u32),
+            executable: std::env::current_exe().map_or_else(|_| String::new(), |path| path.display().to_string()),
+            config_file: absolute(config_file),
+            os: format!("{} {} {}", text(uname.sysname()), text(uname.release()), text(uname.machine())),
+            started_us: now_us,
+            shown: RefCell::default(),
+            now_us: Cell::new(now_us),
+            saving: Cell::default(),
+            log_position: Cell::new(0),
+            log_ok: Cell::new(true),
+        };
+        observed.show(settings);
+        observed
+    }
+
+    /// Settings have changed.
+    pub fn show(&self, settings: &Settings) {
+        *self.shown.borrow_mut() = Shown {
+            port: settings.port,
+            maxmemory_bytes: settings.maxmemory_bytes,
+            appendonly: settings.appendonly,
+            appendfsync: settings.appendfsync,
+        };
+    }
+
+    fn server(&self, out: &mut Lines<'_>) {
+        let uptime_s = self.now_us.get().saturating_sub(self.started_us) / 1_000_000;
+        out.line("redis_version", REDIS_VERSION);
+        out.line("impel_version", env!("CARGO_PKG_VERSION"));
+        out.line("redis_mode", "standalone");
+        out.line("os", &self.os);
+        out.line("arch_bits", usize::BITS);
+        out.line("multiplexing_api", "epoll");
+        out.line("process_id", std::process::id());
+        out.line("run_id", &self.run_id);
+        out.line("tcp_port", self.shown.borrow().port);
+        out.line("server_time_usec", self.now_us.get());
+        out.line("uptime_in_seconds", uptime_s);
+        out.line("uptime_in_days", uptime_s / 86_400);
+        out.line("executable", &self.executable);
+        out.line("config_file", &self.config_file);
+    }
+
+    fn memory(&self, out: &mut Lines<'_>) {
+        let (used, peak, rss) = (memory::used_bytes(), memory::peak_bytes(), resident_bytes());
+        let max = self.shown.borrow().maxmemory_bytes;
+        out.line("used_memory", used);
+        out.line("used_memory_human", human(used));
+        out.line("used_memory_rss", rss);
+        out.line("used_memory_rss_human", human(rss));
+        out.line("used_memory_peak", peak);
+        out.line("used_memory_peak_human", human(peak));
+        out.line("maxmemory", max);
+        out.line("maxmemory_human", human(max));
+        out.line("maxmemory_policy", "noeviction");
+        out.line("mem_fragmentation_ratio", format!("{:.2}", if used == 0 { 0.0 } else { rss as f64 / used as f64 }));
+        out.line("mem_allocator", "system");
+    }
+
+    fn persistence(&self, out: &mut Lines<'_>) {
+        let saving = self.saving.get();
+        let status = |ok: bool| if ok { "ok" } else { "err" };
+        let shown = self.shown.borrow();
+        out.line("loading", 0);
+        out.line("rdb_changes_since_last_save", saving.changes_since);
+        out.line("rdb_bgsave_in_progress", u8::from(saving.running));
+        out.line("rdb_last_save_time", saving.last_success_s);
+        out.line("rdb_last_bgsave_status", status(saving.last_ok));
+        out.line("aof_enabled", u8::from(shown.appendonly));
+        out.line("aof_rewrite_in_progress", u8::from(shown.appendonly && saving.running));
+        out.line("aof_last_bgrewrite_status", status(saving.last_ok));
+        out.line("aof_last_write_status", status(self.log_ok.get()));
+        if shown.appendonly {
+            out.line(
+                "aof_fsync",
+                match shown.appendfsync {
+                    AppendFsync::Always => "always",
+                    AppendFsync::EverySec => "everysec",
+                    AppendFsync::No => "no",
+                },
+            );
+            out.line("log_position", self.log_position.get());
+        }
+    }
+
+    fn cpu(&self, out: &mut Lines<'_>) {
+        let (user_s, system_s) = cpu_seconds();
+        out.line("used_cpu_sys", format!("{system_s:.6}"));
+        out.line("used_cpu_user", format!("{user_s:.6}"));
+    }
+}
+
+impl Host for Observed {
+    fn info(&self, section: &str, out: &mut Vec<u8>) {
+        let mut lines = Lines(out);
+        match section {
+            "server" => self.server(&mut lines),
+            "memory" => self.memory(&mut lines),
+            "persistence" => self.persistence(&mut lines),
+            "cpu" => self.cpu(&mut lines),
+            _ => {}
+        }
+    }
+
+    fn saving(&self) -> Saving {
+        self.saving.get()
+    }
+}
+
+struct Lines<'a>(&'a mut Vec<u8>);
+
+impl Lines<'_> {
+    fn line(&mut self, name: &str, value: impl std::fmt::Display) {
+        write!(self.0, "{name}:{value}\r\n").expect("memory takes what is written to it");
+    }
+}
+
+/// `1.50M`: as Redis shows sizes.
+fn human(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["K", "M", "G", "T", "P"];
+    if bytes < 1024 {
+        return format!("{bytes}B");
+    }
+    let mut value = bytes as f64 / 1024.0;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    format!("{value:.2}{}", UNITS[unit])
+}
+
+/// Memory of the process that is in RAM; 0 where the system does not tell.
+fn resident_bytes() -> u64 {
+    let statm = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = statm.split_ascii_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok());
+    pages.unwrap_or(0) * rustix::param::page_size() as u64
+}
+
+/// CPU time of the process, user and system; 0 where the system does not tell.
+fn cpu_seconds() -> (f64, f64) {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The name, in parentheses, may hold anything.
+    let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let ticks = |nth: usize| rest.split_ascii_whitespace().nth(nth).and_then(|text| text.parse::<f64>().ok());
+    let per_second = rustix::param::clock_ticks_per_second() as f64;
+    (ticks(11).unwrap_or(0.0) / per_second, ticks(12).unwrap_or(0.0) / per_second)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_shown_as_redis_does() {
+        for (bytes, shown) in [(0, "0B"), (1023, "1023B"), (1024, "1.00K"), (1_572_864, "1.50M"), (1 << 40, "1.00T")] {
+            assert_eq!(human(bytes), shown);
+        }
+    }
+
+    #[test]
+    fn the_sections_hold_what_clients_look_for() {
+        let observed = Observed::new(&Settings::default(), "", 5_000_000);
+        observed.now_us.set(95_000_000);
+        let mut out = Vec::new();
+        for section in ["server", "memory", "persistence", "cpu", "stats", "nonsense"] {
+            observed.info(section, &mut out);
+        }
+        let text = String::from_utf8(out).unwrap();
+        let value = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+            line.unwrap_or_else(|| panic!("no {name} in {text}")).to_owned()
+        };
+        assert_eq!((value("uptime_in_seconds"), value("redis_mode")), ("90".into(), "standalone".into()));
+        assert_eq!((value("run_id").len(), value("tcp_port")), (40, "6379".into()));
+        assert_eq!((value("aof_enabled"), value("aof_last_write_status")), ("1".into(), "ok".into()));
+        assert!(value("used_memory_rss").parse::<u64>().unwrap() > 0);
+        assert!(value("used_cpu_user").parse::<f64>().unwrap() >= 0.0);
+        assert!(text.ends_with("\r\n"));
+    }
+}

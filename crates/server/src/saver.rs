@@ -1,0 +1,147 @@
+//! The thread that writes one snapshot: takes keys from the loop, encodes and writes them, and says when it is done.
+//!
+//! It publishes only after it was told to finish, and then removes snapshots that are not needed any more. When its
+//! channel closes before that, it leaves nothing behind.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use impel_core::state::keyspace::Captured;
+use mio::Waker;
+
+use crate::disk::DataDir;
+use crate::image::Encoder;
+use crate::snapshots::{self, SnapshotError, SnapshotInfo};
+
+/// Snapshots kept beside the newest one.
+const OLDER_KEPT: usize = 1;
+
+enum Piece {
+    Keys(Vec<Captured>),
+    Finish,
+}
+
+/// A snapshot that is on disk.
+#[derive(Debug)]
+pub struct Saved {
+    /// It.
+    pub info: SnapshotInfo,
+    /// The log is needed from here on.
+    pub log_from: u64,
+}
+
+/// The loop's end of a snapshot writer.
+pub struct Saver {
+    pieces: Sender<Piece>,
+    ended: Receiver<Result<Saved, SnapshotError>>,
+    written: Arc<AtomicU64>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Saver {
+    /// Begins a snapshot of the state at `position`.
+    pub fn start(dir: Arc<DataDir>, position: u64, now_ms: u64, waker: Arc<Waker>) -> std::io::Result<Self> {
+        let (pieces, inbox) = mpsc::channel();
+        let (outbox, ended) = mpsc::channel();
+        let written = Arc::new(AtomicU64::new(0));
+        let counter = written.clone();
+        let thread = thread::Builder::new().name("impel-snapshot".into()).spawn(move || {
+            if let Some(result) = write(&dir, position, now_ms, &inbox, &counter, &waker) {
+                let _ = outbox.send(result);
+                let _ = waker.wake();
+            }
+        })?;
+        Ok(Saver { pieces, ended, written, thread: Some(thread) })
+    }
+
+    /// Hands keys over.
+    pub fn keys(&self, keys: Vec<Captured>) {
+        // A writer that has failed takes no more; its error is on its way.
+        let _ = self.pieces.send(Piece::Keys(keys));
+    }
+
+    /// All keys were handed over, and the log is synced up to the snapshot's position.
+    pub fn finish(&self) {
+        let _ = self.pieces.send(Piece::Finish);
+    }
+
+    /// Keys that have been written.
+    pub fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+
+    /// How it ended, once it has.
+    pub fn try_ended(&self) -> Option<Result<Saved, SnapshotError>> {
+        self.ended.try_recv().ok()
+    }
+
+    /// Waits a little for the end.
+    pub fn wait_ended(&self, at_most: Duration) -> Option<Result<Saved, SnapshotError>> {
+        match self.ended.recv_timeout(at_most) {
+            Ok(result) => Some(result),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
+        }
+    }
+}
+
+impl Drop for Saver {
+    fn drop(&mut self) {
+        let (closed, _) = mpsc::channel();
+        self.pieces = closed;
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            ::log::error!("the snapshot thread panicked");
+        }
+    }
+}
+
+/// `None`: given up by the loop.
+fn write(
+    dir: &Arc<DataDir>,
+    position: u64,
+    now_ms: u64,
+    inbox: &Receiver<Piece>,
+    written: &AtomicU64,
+    waker: &Waker,
+) -> Option<Result<Saved, SnapshotError>> {
+    let mut writer = match snapshots::create(dir, position, now_ms) {
+        Ok(writer) => writer,
+        Err(error) => return Some(Err(error)),
+    };
+    let mut encoder = Encoder::default();
+    for piece in inbox {
+        let result = match piece {
+            Piece::Keys(keys) => {
+                let count = keys.len() as u64;
+                // Each is let go as soon as it is written: what it shares with the state need not be copied any more.
+                let result = keys.into_iter().try_for_each(|key| encoder.key(&key, |chunk| writer.write_chunk(chunk)));
+                written.fetch_add(count, Ordering::Relaxed);
+                let _ = waker.wake();
+                result
+            }
+            Piece::Finish => {
+                if let Err(error) = encoder.flush(|chunk| writer.write_chunk(chunk)) {
+                    return Some(Err(error));
+                }
+                return Some(writer.finish().map(|info| {
+                    let log_from = match snapshots::prune(dir, OLDER_KEPT) {
+                        Ok(oldest) => oldest.unwrap_or(info.position),
+                        Err(error) => {
+                            ::log::warn!("old snapshots could not be removed, they and the log stay: {error}");
+                            0
+                        }
+                    };
+                    Saved { info, log_from }
+                }));
+            }
+        };
+        if let Err(error) = result {
+            return Some(Err(error));
+        }
+    }
+    None
+}

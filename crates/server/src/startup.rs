@@ -1,0 +1,149 @@
+//! Reading back what a data directory holds: the newest snapshot, then the log behind it. Used at start and by
+//! DEBUG RELOAD.
+//!
+//! Refuses to go on with anything that is not certain; what to do then is said by the error. A server that keeps nothing
+//! (`appendonly no`, nothing saved there before) does not touch the directory at all.
+
+use std::error::Error;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use impel_core::engine::Engine;
+use impel_core::record::Record;
+use impel_core::settings::Settings;
+use impel_core::state::codec::{Corrupt, Reader};
+
+use crate::clock::Stopwatch;
+use crate::disk::{DataDir, DataDirError, RealDisk};
+use crate::image::Decoder;
+use crate::log::{Log, LogError, OpenError, Options};
+use crate::snapshots::{self, SnapshotError};
+
+/// Why what is on disk could not be read back.
+#[derive(Debug)]
+pub enum StartupError {
+    /// The directory could not be taken.
+    DataDir(DataDirError),
+    /// The log could not be opened.
+    Open(OpenError),
+    /// The snapshot could not be read.
+    Snapshot(SnapshotError),
+    /// The snapshot is whole and holds something that this version does not know.
+    Content(Corrupt),
+    /// The log could not be read.
+    Log(LogError),
+}
+
+impl fmt::Display for StartupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartupError::DataDir(error) => error.fmt(f),
+            StartupError::Open(error) => error.fmt(f),
+            StartupError::Snapshot(error) => error.fmt(f),
+            StartupError::Content(error) => {
+                write!(f, "the snapshot cannot be used, start the version that wrote it: {error}")
+            }
+            StartupError::Log(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Error for StartupError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            StartupError::DataDir(error) => Some(error),
+            StartupError::Open(error) => Some(error),
+            StartupError::Snapshot(error) => Some(error),
+            StartupError::Content(error) => Some(error),
+            StartupError::Log(error) => Some(error),
+        }
+    }
+}
+
+macro_rules! from {
+    ($($error:ty => $variant:ident),*) => {
+        $(impl From<$error> for StartupError {
+            fn from(error: $error) -> Self {
+                StartupError::$variant(error)
+            }
+        })*
+    };
+}
+from!(DataDirError => DataDir, OpenError => Open, SnapshotError => Snapshot, Corrupt => Content, LogError => Log);
+
+/// A directory that was read back.
+pub struct Opened {
+    /// It; `None` if nothing is kept and nothing was there.
+    pub dir: Option<Arc<DataDir>>,
+    /// The log to go on with, if the settings want one.
+    pub log: Option<Box<dyn Log>>,
+    /// The position that the state stands for.
+    pub position: u64,
+}
+
+/// Takes the directory of the settings, if anything is or may be kept there.
+pub fn take_dir(settings: &Settings) -> Result<Option<Arc<DataDir>>, StartupError> {
+    let path = Path::new(&settings.dir);
+    let wanted = settings.appendonly
+        || !settings.save.is_empty()
+        || path.join("log").is_dir()
+        || path.join("snapshots").is_dir();
+    if !wanted {
+        return Ok(None);
+    }
+    Ok(Some(DataDir::open(Arc::new(RealDisk), path)?))
+}
+
+/// Reads into `engine`, whose state must be empty, what `dir` holds.
+pub fn load(dir: Option<Arc<DataDir>>, engine: &mut Engine) -> Result<Opened, StartupError> {
+    let Some(dir) = dir else { return Ok(Opened { dir: None, log: None, position: 0 }) };
+    let stopwatch = Stopwatch::start();
+    let options = Options { segment_bytes: engine.settings.log_segment_bytes, ..Options::default() };
+    let (log, recovery) = crate::log::open(&dir, options)?;
+    for note in &recovery.notes {
+        ::log::warn!("{note}");
+    }
+    if let Some(info) = &recovery.snapshot {
+        let mut reader = snapshots::read(&dir, info.position)?;
+        let state = engine.state_mut();
+        state.last_ms = state.last_ms.max(reader.now_ms());
+        let mut decoder = Decoder::default();
+        while let Some(chunk) = reader.next_chunk()? {
+            decoder.chunk(chunk, |key| state.restore(key, info.position))?;
+        }
+        decoder.finish()?;
+        ::log::info!(
+            "read {} keys from the snapshot at position {} ({} bytes) in {} ms",
+            engine.state().key_count(),
+            info.position,
+            info.len_bytes,
+            stopwatch.elapsed_us() / 1000
+        );
+    }
+    let (mut frames, mut records) = (0u64, 0u64);
+    log.replay(recovery.replay_from, |position, now_ms, payload| {
+        let end = position + payload.len() as u64;
+        let mut reader = Reader::new(payload);
+        while !reader.is_empty() {
+            let record = Record::decode(&mut reader)?;
+            engine.replay(&record, end - reader.rest.len() as u64);
+            records += 1;
+        }
+        frames += 1;
+        let state = engine.state_mut();
+        state.last_ms = state.last_ms.max(now_ms);
+        while state.garbage.free_one() {}
+        Ok(())
+    })?;
+    let position = recovery.end;
+    if recovery.snapshot.is_some() || frames > 0 {
+        ::log::info!(
+            "the log ends at position {position}: {records} records in {frames} commits carried out again, {} keys, {} ms in all",
+            engine.state().key_count(),
+            stopwatch.elapsed_us() / 1000
+        );
+    }
+    let log = engine.settings.appendonly.then(|| Box::new(log) as Box<dyn Log>);
+    Ok(Opened { dir: Some(dir), log, position })
+}
