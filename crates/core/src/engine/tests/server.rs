@@ -35,6 +35,7 @@ fn info_sections() {
         ("info cpu", "$22|# CPU|told_of_cpu:1||"),
         ("info commandstats", "$16|# Commandstats||"),
     ]);
+    world.talk(&[("mget k l k m", "*4|$1|v|$-1|$1|v|$-1|"), ("get l", "$-1|")]);
     let all = world.say("info");
     for part in [
         "# Server|redis_version:8.2.3|",
@@ -43,6 +44,7 @@ fn info_sections() {
         "|used_memory:1300000|used_memory_human:1.24M|maxmemory:0|maxmemory_human:0B|",
         "|rdb_changes_since_last_save:3|rdb_bgsave_in_progress:1|rdb_last_save_time:5|rdb_last_bgsave_status:ok|",
         "|total_error_replies:1|",
+        "|keyspace_hits:2|keyspace_misses:3|",
         "|role:master|connected_slaves:0|",
     ] {
         assert!(all.contains(part), "{part} in {all}");
