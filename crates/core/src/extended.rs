@@ -293,9 +293,6 @@ mod tests {
         assert!(
             large.starts_with("340000000000000000006273556050395193590540427779388267466087171526404912102411641988")
         );
-        assert!(large.ends_with(
-            "638205221374190038051783640560520287345610126648115298310351240233586195548".get(..0).unwrap()
-        ));
         assert_eq!(large.len(), 309);
         let largest = sum("1.7e4931", "0").unwrap();
         assert!(largest.starts_with("170000000000000000007472768755657554084490558103459233214778565764083048578474"));
@@ -343,7 +340,7 @@ mod tests {
         };
         for _ in 0..2000 {
             let (a, b) = (next(), next());
-            assert_eq!(sum(&a.to_string(), &b.to_string()), Some((a + b).to_string().replace("-0", "-0")), "{a} + {b}");
+            assert_eq!(sum(&a.to_string(), &b.to_string()), Some((a + b + 0.0).to_string()), "{a} + {b}");
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Pure and synchronous. Nothing in this crate does I/O, reads a clock, spawns, awaits, draws randomness, or lets the
 //! order of a hash table show. Time, memory use and whatever else comes from outside is an argument.
 
+pub mod check;
 pub mod command;
 pub mod engine;
 pub mod extended;

@@ -38,6 +38,11 @@ impl Blocked {
         self.waiting == 0
     }
 
+    /// Waits that end by time.
+    pub fn deadline_count(&self) -> usize {
+        self.deadlines.len()
+    }
+
     /// Keys that someone waits for.
     pub fn key_count(&self) -> usize {
         self.queues.iter().map(BTreeMap::len).sum()

@@ -121,6 +121,18 @@ faults! {
     UNBLOCK_REASON = "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR";
     NO_SUCH_CLIENT = "ERR No such client";
     CLUSTER_DISABLED = "ERR This instance has cluster support disabled";
+    CLIENT_ID = "ERR Invalid client ID";
+    CLIENT_ID_RANGE = "ERR client-id should be greater than 0";
+    MAX_AGE_NOT_INTEGER = "ERR maxage is not an integer or out of range";
+    MAX_AGE_RANGE = "ERR maxage should be greater than 0";
+    PAUSE_MODE = "ERR CLIENT PAUSE mode must be WRITE or ALL";
+    NO_SHUTDOWN = "ERR No shutdown in progress.";
+    LOCAL_RANGE = "ERR value is out of range, value must between 0 and 1";
+    REPLICAS_RANGE = "ERR value is out of range, must be positive";
+    WAITAOF_WITHOUT_LOG = "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.";
+    DEBUG_NOT_ALLOWED = "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a local connection, otherwise you need to set this option in the configuration file, and then restart the server.";
+    SLOWLOG_COUNT = "ERR count should be greater than or equal to -1";
+    NO_REPLICATION = "ERR this server cannot follow another one: replication is not supported";
     NO_LFU = "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.";
     BGSAVE_RUNNING = "ERR Background save already in progress";
 }

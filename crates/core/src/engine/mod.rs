@@ -10,6 +10,7 @@
 
 pub mod apply;
 pub mod blocked;
+mod clients;
 pub mod decide;
 pub mod facts;
 pub mod fault;

@@ -26,7 +26,7 @@ impl Engine {
         while let Some((deadline_ms, index)) = self.blocked.next_deadline()
             && deadline_ms <= now_ms
         {
-            self.end_wait(index, |reply| reply.null_array());
+            self.time_out(index);
         }
         if self.pause.is_some_and(|(until_ms, _)| until_ms <= now_ms) {
             self.unpause();

@@ -51,6 +51,16 @@ impl Group {
         &self.pel
     }
 
+    /// Memory that the group takes, in bytes, without the allocator's share.
+    pub fn memory_bytes(&self) -> usize {
+        let names = |consumer: &Consumer| 2 * size_of::<Arc<[u8]>>() + consumer.name.len();
+        let consumers = self
+            .consumers
+            .iter()
+            .map(|slot| size_of::<Option<Consumer>>() + size_of::<ConsumerRef>() + slot.as_ref().map_or(0, names));
+        size_of::<Group>() + consumers.sum::<usize>() + self.pel.memory_bytes()
+    }
+
     /// Number of consumers.
     pub fn consumer_count(&self) -> usize {
         self.by_name.len()

@@ -32,6 +32,14 @@ impl Value {
         }
     }
 
+    /// Memory that the value takes, in bytes, without the allocator's share.
+    pub fn memory_bytes(&self) -> usize {
+        match self {
+            Value::String(bytes) => size_of::<Vec<u8>>() + bytes.capacity(),
+            Value::Stream(stream) => stream.memory_bytes(),
+        }
+    }
+
     const STRING: u8 = 1;
     const STREAM: u8 = 2;
 

@@ -28,6 +28,12 @@ pub struct Stream {
 }
 
 impl Stream {
+    /// Memory that the stream takes, in bytes, without the allocator's share.
+    pub fn memory_bytes(&self) -> usize {
+        let groups = self.groups.iter().map(|(name, group)| size_of::<Box<[u8]>>() + name.len() + group.memory_bytes());
+        size_of::<Stream>() + self.entries.memory_bytes() + groups.sum::<usize>()
+    }
+
     /// A group by name.
     pub fn group(&self, name: &[u8]) -> Option<&Group> {
         self.groups.get(name).map(Arc::as_ref)

@@ -531,6 +531,11 @@ pub(super) struct Block {
 }
 
 impl Block {
+    /// Memory of the block without the lists of field names, which blocks share.
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<Block>() + self.data.len() + self.deleted.as_deref().map_or(0, size_of_val)
+    }
+
     /// A block of what has been packed, at least one entry. `before` is the table of the block before it.
     pub fn seal(packer: &mut Packer, before: Option<&Table>) -> Block {
         let entry_bytes = packer.bytes.len();

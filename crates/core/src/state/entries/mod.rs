@@ -124,6 +124,13 @@ impl Entries {
         self.len == 0
     }
 
+    /// Memory that the entries take, in bytes, as far as it can be told without the allocator's share. Looks at every
+    /// block.
+    pub fn memory_bytes(&self) -> usize {
+        let spans = self.spans.iter().map(|slot| size_of::<SpanSlot>() + slot.span.memory_bytes());
+        spans.sum::<usize>() + self.open.memory_bytes()
+    }
+
     /// ID of the first live entry.
     pub fn first_id(&self) -> Option<StreamId> {
         match self.spans.front() {

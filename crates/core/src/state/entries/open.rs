@@ -48,6 +48,12 @@ impl Open {
         }
     }
 
+    /// Memory of the block with its lists of field names.
+    pub fn memory_bytes(&self) -> usize {
+        let names: usize = self.packer.table.iter().map(|schema| schema.reply_bytes()).sum();
+        size_of::<Open>() + self.packer.bytes.capacity() + self.packer.marks.capacity() + names
+    }
+
     /// Forgets everything but the schemas and a buffer of up to `kept_bytes`.
     fn clear(&mut self, kept_bytes: usize) {
         let bytes = &mut self.packer.bytes;

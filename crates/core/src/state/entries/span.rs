@@ -26,6 +26,11 @@ impl Span {
         self.blocks.len()
     }
 
+    pub(super) fn memory_bytes(&self) -> usize {
+        let each = size_of::<StreamId>() + size_of::<u32>();
+        size_of::<Span>() + self.blocks.iter().map(|block| each + block.memory_bytes()).sum::<usize>()
+    }
+
     pub(super) fn is_full(&self) -> bool {
         self.blocks.len() >= BLOCKS_PER_SPAN
     }

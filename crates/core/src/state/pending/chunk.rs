@@ -416,7 +416,6 @@ impl Chunk {
     }
 
     /// All memory of a chunk that stands behind an `Arc`.
-    #[cfg(test)]
     pub fn memory_bytes(&self) -> usize {
         size_of::<Chunk>() + 2 * size_of::<usize>() + self.data.len()
     }

@@ -87,6 +87,11 @@ impl Pel {
         self.len == 0
     }
 
+    /// Memory that the list takes, in bytes, without the allocator's share. Looks at every chunk.
+    pub fn memory_bytes(&self) -> usize {
+        self.nodes.iter().map(NodeRef::memory_bytes).sum()
+    }
+
     /// The smallest ID.
     pub fn first(&self) -> Option<StreamId> {
         self.nodes.first().map(|node| node.first)

@@ -187,6 +187,12 @@ pub(super) enum Shape {
 }
 
 impl NodeRef {
+    pub fn memory_bytes(&self) -> usize {
+        let Node { chunks, owners } = &*self.node;
+        let chunks: usize = chunks.iter().map(|of| size_of::<ChunkRef>() + of.chunk.memory_bytes()).sum();
+        size_of::<NodeRef>() + size_of::<Node>() + size_of_val(owners.as_slice()) + chunks
+    }
+
     /// A node of one chunk.
     pub fn of(chunk: Chunk) -> NodeRef {
         NodeRef::of_chunks(vec![ChunkRef::of(chunk)])

@@ -1,0 +1,142 @@
+//! Every invariant of the state in one callable place, and a digest by which two states can be compared.
+//!
+//! Equal contents give equal digests on every machine, whatever led to them: order of keys, layout of blocks, seeds of
+//! hash tables. The digest is no protection against someone who wants two states to look alike.
+
+use crate::state::codec::{put_bytes, put_uint};
+use crate::state::keyspace::{Slot, State};
+
+/// Checks everything that must hold of a state.
+pub fn check(state: &State) -> Result<(), String> {
+    state.check()
+}
+
+/// Bytes of a digest.
+pub const DIGEST_BYTES: usize = 20;
+
+/// 64-bit lanes that a digest is cut from.
+const LANES: usize = 3;
+
+/// Odd numbers without a pattern (digits of the square roots of 2, 3 and 5), one for each lane.
+const FACTORS: [u64; LANES] = [0x6a09_e667_f3bc_c909, 0xbb67_ae85_84ca_a73b, 0x3c6e_f372_fe94_f82b];
+
+/// A sum of hashes: the order of what is added does not show.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Digest([u64; LANES]);
+
+impl Digest {
+    /// Adds something as its bytes.
+    pub fn add(&mut self, bytes: &[u8]) {
+        for (sum, hash) in self.0.iter_mut().zip(hash(bytes)) {
+            *sum = sum.wrapping_add(hash);
+        }
+    }
+
+    /// The digest as bytes.
+    pub fn bytes(&self) -> [u8; DIGEST_BYTES] {
+        let mut all = [0; LANES * 8];
+        for (bytes, lane) in all.chunks_exact_mut(8).zip(self.0) {
+            bytes.copy_from_slice(&lane.to_be_bytes());
+        }
+        std::array::from_fn(|at| all[at])
+    }
+
+    /// The digest as DEBUG DIGEST shows it.
+    pub fn hex(&self) -> String {
+        self.bytes().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+fn hash(bytes: &[u8]) -> [u64; LANES] {
+    let mut lanes = FACTORS;
+    let mut take = |word: u64| {
+        for (lane, factor) in lanes.iter_mut().zip(FACTORS) {
+            let product = u128::from(*lane ^ word) * u128::from(factor);
+            // Both halves, so that no bit of the word is lost; the sum keeps a lane of 0 from staying 0.
+            *lane = ((product as u64) ^ ((product >> 64) as u64)).rotate_left(29).wrapping_add(factor);
+        }
+    };
+    let words = bytes.chunks_exact(8);
+    let mut last = [0; 8];
+    last[..words.remainder().len()].copy_from_slice(words.remainder());
+    for word in words {
+        take(u64::from_le_bytes(word.try_into().expect("eight bytes")));
+    }
+    take(u64::from_le_bytes(last));
+    take(bytes.len() as u64);
+    take(0);
+    lanes
+}
+
+/// Digest of the contents of a key alone: value and expiry.
+pub fn value_digest(slot: &Slot) -> Digest {
+    let mut bytes = Vec::new();
+    put_uint(&mut bytes, slot.expire_ms);
+    slot.value.encode(&mut bytes);
+    let mut digest = Digest::default();
+    digest.add(&bytes);
+    digest
+}
+
+/// Digest of everything; all zeros when there are no keys.
+pub fn digest(state: &State) -> Digest {
+    let mut digest = Digest::default();
+    let mut bytes = Vec::new();
+    for (number, db) in state.databases().iter().enumerate() {
+        for (key, slot) in db.iter() {
+            bytes.clear();
+            put_uint(&mut bytes, number as u64);
+            put_bytes(&mut bytes, key);
+            put_uint(&mut bytes, slot.expire_ms);
+            slot.value.encode(&mut bytes);
+            digest.add(&bytes);
+        }
+    }
+    digest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::apply::{Context, apply};
+    use crate::record::{At, Record};
+    use crate::state::entries::NodeLimits;
+
+    fn state_of(seed: u64, keys: &[(usize, &str, &str, u64)]) -> State {
+        let mut state = State::new(seed);
+        let context = Context { position: 0, node_limits: NodeLimits { max_entries: 100, max_bytes: 4096 } };
+        for &(db, key, value, expire_ms) in keys {
+            let at = At { db, key: key.as_bytes() };
+            apply(&mut state, &Record::SetString { at, expire_ms, value: value.as_bytes() }, &context);
+        }
+        state
+    }
+
+    #[test]
+    fn order_does_not_show_and_everything_else_does() {
+        let of = |seed, keys: &[_]| digest(&state_of(seed, keys)).hex();
+        let base = of(1, &[(0, "a", "1", 0), (0, "b", "2", 9)]);
+        assert_eq!(base, of(7, &[(0, "b", "2", 9), (0, "a", "1", 0)]));
+        for other in [
+            vec![(0, "a", "1", 0)],
+            vec![(0, "a", "2", 0), (0, "b", "1", 9)],
+            vec![(0, "a", "1", 0), (0, "b", "2", 8)],
+            vec![(0, "a", "1", 0), (1, "b", "2", 9)],
+            vec![(0, "a1", "", 0), (0, "b", "2", 9)],
+        ] {
+            assert_ne!(base, of(1, &other), "{other:?}");
+        }
+        assert_eq!(of(1, &[]), "0".repeat(40));
+        assert_eq!(check(&state_of(1, &[(0, "a", "1", 5)])), Ok(()));
+    }
+
+    /// The value is kept here so that a change of it, or a machine with another one, is noticed.
+    #[test]
+    fn the_same_on_every_machine() {
+        let mut digest = Digest::default();
+        digest.add(b"the bytes of a value, longer than a word");
+        assert_eq!(digest.hex(), "?");
+        let zeros = |n: usize| hash(&vec![0; n]);
+        assert!((0..40).all(|n| zeros(n) != zeros(n + 1)));
+    }
+}
