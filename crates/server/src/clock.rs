@@ -87,9 +87,10 @@ mod tests {
             clock.advance(500_000 + elapsed_us, elapsed_us);
         }
         assert_eq!(clock.last_us(), 1_000_250);
-        // They meet again.
-        assert_eq!(clock.advance(1_500_000, 1_000_000), 1_500_000);
-        assert_eq!(clock.advance(1_500_010, 1_000_010), 1_500_010);
+        // They meet again, and go on together.
+        assert_eq!(clock.advance(1_500_000, 1_000_000), 1_500_050);
+        assert_eq!(clock.advance(1_600_000, 1_100_000), 1_600_000);
+        assert_eq!(clock.advance(1_600_010, 1_100_010), 1_600_010);
     }
 
     #[test]

@@ -1,0 +1,151 @@
+//! What was acknowledged is there after whatever happens to the process, and a server that cannot write says nothing.
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use support::{Client, IMPEL, Reply, Server, command, free_port};
+
+/// Everything that the tests below look at, as text.
+fn contents(client: &mut Client) -> String {
+    [
+        &["XRANGE", "s", "-", "+"][..],
+        &["XPENDING", "s", "g"],
+        &["XPENDING", "s", "g", "-", "+", "100"],
+        &["XINFO", "GROUPS", "s"],
+        &["XLEN", "big"],
+    ]
+    .map(|words| {
+        let reply = client.ask(words);
+        assert!(!matches!(reply, Reply::Error(_)), "{words:?}: {reply:?}");
+        // How long an entry has been idle changes by itself.
+        match (words[0], &reply) {
+            ("XPENDING", Reply::Array(rows)) if words.len() > 3 => {
+                rows.iter().map(|row| format!("{:?} {:?}", row.array()[0], row.array()[3])).collect::<String>()
+            }
+            _ => format!("{reply:?}"),
+        }
+    })
+    .join("\n")
+}
+
+/// Adds, reads for a group, acknowledges.
+fn work(client: &mut Client, from: usize) {
+    for n in from..from + 10 {
+        client.ask(&["XADD", "s", &format!("{n}-1"), "n", &n.to_string()]);
+    }
+    client.ask(&["XGROUP", "CREATE", "s", "g", "0"]);
+    let read = client.ask(&["XREADGROUP", "GROUP", "g", "c", "COUNT", "100", "STREAMS", "s", ">"]);
+    assert_eq!(read.array()[0].array()[1].array().len(), 10, "{read:?}");
+    assert_eq!(client.ask(&["XACK", "s", "g", &format!("{from}-1"), &format!("{}-1", from + 2)]).int(), 2);
+    for n in from..from + 500 {
+        client.send(&command(&["XADD", "big", &format!("{n}-5"), "value", &"x".repeat(100)]));
+    }
+    (0..500).for_each(|_| assert!(matches!(client.reply(), Reply::Bulk(_))));
+}
+
+#[test]
+fn kill_9_loses_nothing_that_was_acknowledged() {
+    for fsync in ["always", "everysec", "no"] {
+        let folder = tempfile::tempdir().unwrap();
+        let server = Server::start(folder.path(), &["--appendfsync", fsync]);
+        work(&mut server.client(), 1);
+        let before = contents(&mut server.client());
+        server.kill();
+        let server = Server::start(folder.path(), &["--appendfsync", fsync]);
+        assert_eq!(contents(&mut server.client()), before, "appendfsync {fsync}");
+        // And once more with what is added behind.
+        work(&mut server.client(), 1000);
+        let before = contents(&mut server.client());
+        server.kill();
+        let server = Server::start(folder.path(), &[]);
+        assert_eq!(contents(&mut server.client()), before, "appendfsync {fsync}");
+        server.stop();
+    }
+}
+
+fn snapshots(folder: &Path) -> usize {
+    fs::read_dir(folder.join("data/snapshots")).unwrap().count()
+}
+
+#[test]
+fn a_restart_from_a_snapshot_and_the_log_behind_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Server::start(folder.path(), &["--save", "1 1", "--log-segment-bytes", "1mb"]);
+    work(&mut server.client(), 1);
+    server.wait_log("snapshot at position");
+    let log = server.log();
+    assert!(log.contains("begun"), "{log}");
+    server.wait_log("written");
+    work(&mut server.client(), 1000);
+    let before = contents(&mut server.client());
+    server.kill();
+    assert!(snapshots(folder.path()) > 0);
+    let server = Server::start(folder.path(), &["--save", ""]);
+    assert!(server.log().contains("keys from the snapshot"), "{}", server.log());
+    assert_eq!(contents(&mut server.client()), before);
+    server.stop();
+}
+
+#[test]
+fn without_a_log_the_end_is_saved_when_there_are_save_rules() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = ["--appendonly", "no", "--save", "3600 1"];
+    let server = Server::start(folder.path(), &options);
+    work(&mut server.client(), 1);
+    let before = contents(&mut server.client());
+    server.stop();
+    assert_eq!(snapshots(folder.path()), 1);
+    let server = Server::start(folder.path(), &options);
+    assert_eq!(contents(&mut server.client()), before);
+    work(&mut server.client(), 1000);
+    let before = contents(&mut server.client());
+    server.stop();
+    // The log goes on from where the snapshots ended.
+    let server = Server::start(folder.path(), &["--appendonly", "yes", "--save", ""]);
+    assert_eq!(contents(&mut server.client()), before);
+    work(&mut server.client(), 2000);
+    let before = contents(&mut server.client());
+    server.kill();
+    let server = Server::start(folder.path(), &[]);
+    assert_eq!(contents(&mut server.client()), before);
+}
+
+#[test]
+fn records_that_nobody_waits_for_are_there_after_a_stop() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &[]);
+    let mut client = server.client();
+    work(&mut client, 1);
+    // Nothing to read: only the time at which the consumer was seen changes.
+    assert_eq!(client.ask(&["XREADGROUP", "GROUP", "g", "c", "COUNT", "9", "STREAMS", "s", ">"]), Reply::Null);
+    let before = contents(&mut client);
+    server.stop();
+    let server = Server::start(folder.path(), &[]);
+    assert_eq!(contents(&mut server.client()), before);
+}
+
+/// A file may not grow beyond a limit: as a full disk, but without a disk to fill.
+#[test]
+fn a_log_that_cannot_be_written_ends_the_server_without_a_reply() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut limited = Command::new("sh");
+    // 4096 blocks of 512 or 1024 bytes. The signal that comes with the error would end the process before it can speak.
+    limited.args(["-c", "trap '' XFSZ; ulimit -f 4096; exec \"$0\" \"$@\"", IMPEL]);
+    let mut server = Server::spawn(folder.path(), free_port(), limited, &["--log-segment-bytes", "1mb"]);
+    server.wait_ready();
+    let mut client = server.client();
+    assert_eq!(client.ask(&["XADD", "s", "1-1", "a", "b"]).text(), "1-1");
+    let mut other = server.client();
+    // Nobody reads this reply, but the entry before it was acknowledged.
+    client.send(&command(&["XADD", "s", "2-1", "a", &"x".repeat(8 << 20)]));
+    assert!(client.is_closed(), "no reply to what is not stored");
+    assert!(other.is_closed());
+    assert_eq!(server.wait_end().code(), Some(1));
+    assert!(server.log().contains("the log could not be written"), "{}", server.log());
+    drop(server);
+    let server = Server::start(folder.path(), &[]);
+    assert_eq!(server.client().ask(&["XLEN", "s"]), Reply::Int(1));
+}
