@@ -38,8 +38,10 @@ pub struct Watch {
     pub db: usize,
     /// The key.
     pub key: Box<[u8]>,
-    /// Version of its slot; 0 = there was no such key.
+    /// Its version then: `State::watch_version`.
     pub version: u64,
+    /// There was no such key.
+    pub missing: bool,
 }
 
 /// What a blocked reader waits for.
@@ -162,7 +164,7 @@ impl Client {
         }
     }
 
-    /// Back to how a new connection is (RESET), but for its identity and authentication.
+    /// Back to how a new connection is (RESET), but for its identity, its authentication and what it watches.
     pub fn reset(&mut self) {
         self.db = 0;
         self.protocol = Protocol::Resp2;
@@ -171,6 +173,5 @@ impl Client {
         self.no_evict = false;
         self.no_touch = false;
         self.transaction = None;
-        self.watches.clear();
     }
 }

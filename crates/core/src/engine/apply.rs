@@ -68,6 +68,7 @@ pub fn apply(state: &mut State, record: &Record<'_>, context: &Context) {
             state.capture_all();
             let all = 0..state.databases().len();
             for number in db.map_or(all, |db| db..db + 1) {
+                state.note_removal_of_all(number);
                 let db = state.db_mut(number);
                 db.removed_position = context.position;
                 let removed = db.clear();
@@ -236,6 +237,7 @@ fn put(state: &mut State, at: At<'_>, expire_ms: u64, value: Value, context: &Co
 
 fn take(state: &mut State, at: At<'_>, context: &Context) -> Option<Slot> {
     capture(state, at);
+    state.note_removal(at.db, at.key);
     let db = state.db_mut(at.db);
     db.removed_position = context.position;
     db.remove(at.key)

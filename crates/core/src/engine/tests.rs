@@ -3,7 +3,9 @@
 mod clients;
 mod keys;
 mod server;
+mod streams;
 mod strings;
+mod transactions;
 
 use super::Engine;
 use super::blocked::ClientIndex;
@@ -65,7 +67,9 @@ impl World {
             elapsed_us: &|| 0,
             host: &self.process,
         };
-        what(&mut self.engine, &facts)
+        let result = what(&mut self.engine, &facts);
+        self.engine.resume(&facts);
+        result
     }
 
     /// Lets time pass, as the process does.

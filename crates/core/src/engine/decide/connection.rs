@@ -120,6 +120,8 @@ pub fn select(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
 /// RESET
 pub fn reset(cx: &mut Cx<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
     let open = cx.settings().requirepass.is_empty();
+    let index = cx.client;
+    cx.engine().forget_watches(index);
     let client = cx.client();
     client.reset();
     client.authenticated = open;
