@@ -11,6 +11,7 @@
 mod commits;
 mod saving;
 
+use impel_core::command::table::CommandId;
 use impel_core::engine::Engine;
 use impel_core::engine::blocked::ClientIndex;
 use impel_core::engine::facts::{Facts, Request, Saving as SavingFacts};
@@ -204,9 +205,16 @@ impl Node {
         self.engine.client_mut(index)
     }
 
-    /// Ends the wait of the client with that ID, if it is still there.
-    pub fn answer(&mut self, client: u64, answer: impl FnOnce(&mut Reply<'_>)) {
-        if let Some(index) = self.engine.find_client(client) {
+    /// Ends the wait of the client with that ID, if it still waits for the end of that command: it may have been
+    /// unblocked, and wait for something else by now.
+    pub fn answer(&mut self, client: u64, command: CommandId, answer: impl FnOnce(&mut Reply<'_>)) {
+        if let Some(index) = self.engine.find_client(client)
+            && self
+                .engine
+                .client(index)
+                .and_then(|client| client.wait.as_ref())
+                .is_some_and(|wait| wait.command == command)
+        {
             self.engine.end_wait(index, answer);
         }
     }
@@ -233,7 +241,7 @@ impl Node {
 
     fn answer_waits(&mut self, now_ms: u64) {
         for (client, synced) in self.commits.ended_waits(now_ms) {
-            self.answer(client, |reply| {
+            self.answer(client, CommandId::WaitAof, |reply| {
                 reply.array(2);
                 reply.int(i64::from(synced));
                 // No replicas.
