@@ -135,7 +135,7 @@ mod tests {
     fn the_same_on_every_machine() {
         let mut digest = Digest::default();
         digest.add(b"the bytes of a value, longer than a word");
-        assert_eq!(digest.hex(), "?");
+        assert_eq!(digest.hex(), "87049c3a7d6cd469a2ff7d863d83a526e85a0a8d");
         let zeros = |n: usize| hash(&vec![0; n]);
         assert!((0..40).all(|n| zeros(n) != zeros(n + 1)));
     }

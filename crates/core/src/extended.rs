@@ -17,10 +17,12 @@ pub struct Extended {
 
 /// Greatest exponent of a finite number, for a mantissa below 2^64.
 const EXPONENT_MAX: i32 = 16384 - 64;
+/// Least exponent, top bit included, of what is not rounded to 0.
+const EXPONENT_MIN: i32 = -16446;
 /// Longest text that is read as a number, as in Redis.
-const TEXT_MAX_BYTES: usize = 255;
-/// Powers of ten beyond this are infinite or as good as 0, whatever stands before them.
-const POWER_MAX: i64 = 5300;
+const TEXT_MAX_BYTES: usize = 5 * 1024 - 1;
+/// Powers of ten beyond this are infinite or 0, whatever digits stand before them.
+const POWER_MAX: i64 = 5000 + TEXT_MAX_BYTES as i64;
 /// Digits behind the point.
 const DECIMALS: usize = 17;
 const SCALE: u128 = 10u128.pow(DECIMALS as u32);
@@ -52,7 +54,7 @@ impl Extended {
         (exponent <= EXPONENT_MAX).then_some(Extended { negative, mantissa: kept, exponent, infinite: false })
     }
 
-    /// Reads a decimal number; `None` for anything else, for NaN, and for what is too large.
+    /// Reads a decimal number; `None` for anything else, for NaN, and for what is too large or too small.
     pub fn parse(text: &[u8]) -> Option<Extended> {
         if text.len() > TEXT_MAX_BYTES {
             return None;
@@ -67,11 +69,17 @@ impl Extended {
         }
         let mut number = Natural::default();
         let (mut digits, mut point, mut power) = (0, false, 0i64);
+        // Up to nine digits go into the number at once.
+        let (mut part, mut scale) = (0, 1);
         let mut at = 0;
         while let Some(&byte) = text.get(at) {
             match byte {
                 b'0'..=b'9' => {
-                    number.multiply_add(10, u32::from(byte - b'0'));
+                    (part, scale) = (10 * part + u32::from(byte - b'0'), 10 * scale);
+                    if scale == 1_000_000_000 {
+                        number.multiply_add(scale, part);
+                        (part, scale) = (0, 1);
+                    }
                     digits += 1;
                     power -= i64::from(point);
                 }
@@ -80,12 +88,16 @@ impl Extended {
             }
             at += 1;
         }
+        number.multiply_add(scale, part);
         if digits == 0 {
             return None;
         }
         if let Some(&(b'e' | b'E')) = text.get(at) {
-            let written = text[at + 1..].strip_prefix(b"+").unwrap_or(&text[at + 1..]);
-            let (minus, written) = written.strip_prefix(b"-").map_or((false, written), |rest| (true, rest));
+            let (minus, written) = match &text[at + 1..] {
+                [b'-', rest @ ..] => (true, rest),
+                [b'+', rest @ ..] => (false, rest),
+                rest => (false, rest),
+            };
             if written.is_empty() || !written.iter().all(u8::is_ascii_digit) {
                 return None;
             }
@@ -99,15 +111,11 @@ impl Extended {
         if number.is_zero() {
             return Some(Extended::ZERO);
         }
-        if power > POWER_MAX {
+        if power.abs() > POWER_MAX {
             return None;
         }
-        if power < -POWER_MAX {
-            return Some(Extended::ZERO);
-        }
-        number
-            .times_power_of_ten(power as i32)
-            .and_then(|(mantissa, exponent)| Extended::rounded(negative, mantissa, exponent))
+        let (mantissa, exponent) = number.times_power_of_ten(power as i32)?;
+        Extended::rounded(negative, mantissa, exponent).filter(|number| number.exponent + 63 >= EXPONENT_MIN)
     }
 
     /// The sum; `None` if it is infinite or no number.
@@ -321,11 +329,13 @@ mod tests {
         ] {
             assert_eq!(Extended::parse(text.as_bytes()), None, "{text:?}");
         }
-        assert_eq!(Extended::parse(&[b'1'; 256]), None);
+        assert_eq!(Extended::parse(&[b'1'; 5 * 1024]), None);
         assert!(Extended::parse(b"inf").is_some_and(|n| n.plus(Extended::ZERO).is_none()));
         assert_eq!(sum("1.1e4932", "1.1e4932"), None, "the sum is infinite");
         assert_eq!(sum("0", "1e-4000").as_deref(), Some("0"));
-        assert_eq!(sum("0", "1e-99999").as_deref(), Some("0"));
+        assert_eq!(Extended::parse(b"1e-4999"), None, "too small for any digits");
+        assert_eq!(sum("0", &format!("1{}e-5000", "0".repeat(5000))).as_deref(), Some("1"));
+        assert_eq!(sum("0", &format!("0.{}1e5001", "0".repeat(5000))).as_deref(), Some("1"));
     }
 
     /// Where 53 bits are enough and the sum is exact, it is that of `f64`.

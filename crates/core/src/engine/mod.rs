@@ -101,6 +101,8 @@ pub struct Cx<'e> {
     pub wait: Option<Box<Wait>>,
     /// Newest log position that the reply depends on.
     gate: Cell<u64>,
+    /// Look-ups of a reading command that found their key, and that did not.
+    lookups: Cell<(u64, u64)>,
     emitted: bool,
 }
 
@@ -161,7 +163,13 @@ impl<'e> Cx<'e> {
     #[inline]
     pub fn slot_in(&self, db: usize, key: &[u8]) -> Option<&Slot> {
         let database = self.engine.state.db(db);
-        match database.get(key, self.facts.now_ms) {
+        let found = database.get(key, self.facts.now_ms);
+        if self.spec.flags.has(Flags::READONLY) {
+            let (hits, misses) = self.lookups.get();
+            let hit = u64::from(found.is_some());
+            self.lookups.set((hits + hit, misses + 1 - hit));
+        }
+        match found {
             Some(slot) => {
                 self.depends_on(slot.position.max(database.swapped_position));
                 Some(slot)
@@ -510,11 +518,15 @@ impl Engine {
             again,
             wait: None,
             gate: Cell::new(0),
+            lookups: Cell::default(),
             emitted: false,
         };
         let mut reply = Reply { out, protocol };
         let result = decide::dispatch(&mut cx, args, &mut reply);
         let (mut gate, emitted, wait) = (cx.gate.get(), cx.emitted, cx.wait.take());
+        let (hits, misses) = cx.lookups.get();
+        self.statistics.keyspace_hits += hits;
+        self.statistics.keyspace_misses += misses;
         // A reply that depends on what memory alone keeps depends on nothing.
         if !self.log.is_enabled() {
             gate = 0;
@@ -652,3 +664,6 @@ impl Engine {
         Box::new(Wait { args, command, db, keys, deadline_ms, group: command == CommandId::XReadGroup, ticket: 0 })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -72,6 +72,7 @@ pub const PARTS: &[Part] = &[
     part("claims", "scenario: a claim is not completion", programs::claims),
     part("work", "scenario: the pending list as work in progress", programs::work),
     part("laboratory", "scenario: the published laboratory, where its text is at hand", programs::laboratory),
+    part("shapes", "every shape of the benchmark, run tiny", programs::shapes),
 ];
 
 /// The count in the last line of a test program, `N passed, N failed`.

@@ -8,12 +8,15 @@ use std::time::Duration;
 
 use super::context::{cargo, run_logged, run_or_explain, tail};
 use super::{Context, Outcome, Tally, parse_tally};
+use crate::bench::shapes::SHAPES;
 use crate::{project_root, shared_folder, target_folder};
 
 /// No program needs a fraction of it.
 const PATIENCE: Duration = Duration::from_secs(180);
 /// Compiling is in it.
 const BUILD_PATIENCE: Duration = Duration::from_secs(15 * 60);
+/// Operations of a benchmark that is only to be seen running.
+const TINY: usize = 2000;
 
 pub fn redis_cli(context: &Context) -> Outcome {
     context.redis_tools()?;
@@ -67,15 +70,35 @@ pub fn laboratory(context: &Context) -> Outcome {
     let [article] = articles.as_slice() else { return Err("there is no article 003_* beside the project".into()) };
     let text = fs::read_to_string(article).map_err(|e| format!("{}: {e}", article.display()))?;
     let program = python_block(&text).ok_or("the article has no Python block")?;
-    let path = target_folder().join("test-env/laboratory.py");
-    fs::write(&path, program).map_err(|e| format!("{}: {e}", path.display()))?;
-    let mut command = Command::new(context.python()?);
+    let (folder, python) = (target_folder().join("test-env"), context.python()?);
+    let path = folder.join("laboratory.py");
+    fs::create_dir_all(&folder)
+        .and_then(|()| fs::write(&path, program))
+        .map_err(|e| format!("{}: {e}", path.display()))?;
+    let mut command = Command::new(python);
     command.arg(&path).env("REDIS_SERVER", context.server()?);
     let output = run_or_explain("laboratory", &mut command, PATIENCE)?;
     match output.lines().count() {
         3 => Ok(Tally { passed: 3, ..Tally::default() }),
         other => Err(format!("it prints three summaries, not {other}:\n{output}")),
     }
+}
+
+/// Every shape of the benchmark, run tiny on our server, so that none stops working unnoticed. Measures nothing.
+pub fn shapes(context: &Context) -> Outcome {
+    context.redis_tools()?;
+    let server = context.start_server(&["--save", "", "--appendonly", "no"])?;
+    let mut tally = Tally::default();
+    for shape in SHAPES {
+        match shape.run(&server, &server.address(), TINY) {
+            Ok(_) => tally.passed += 1,
+            Err(why) => {
+                tally.failed += 1;
+                tally.report.push_str(&format!("FAIL {}: {why}\n", shape.name));
+            }
+        }
+    }
+    Ok(tally)
 }
 
 /// From the first import to the last print.

@@ -193,7 +193,7 @@ pub fn mset(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<()
 
 /// MSETNX key value …
 pub fn msetnx(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
-    let free = args.len() % 2 == 0 || args.from(1).iter().step_by(2).all(|key| cx.slot(key).is_none());
+    let free = args.len().is_multiple_of(2) || args.from(1).iter().step_by(2).all(|key| cx.slot(key).is_none());
     if free {
         set_all(cx, args)?;
     }
@@ -202,7 +202,7 @@ pub fn msetnx(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
 }
 
 fn set_all(cx: &mut Cx<'_>, args: Args<'_>) -> Result<(), Fault> {
-    if args.len() % 2 == 0 {
+    if args.len().is_multiple_of(2) {
         return Err(Fault::arity(cx.spec.name));
     }
     for place in (1..args.len()).step_by(2) {
