@@ -111,8 +111,8 @@ impl Node {
         self.engine.tick(facts);
     }
 
-    /// A turn ends. `quiet`: nothing was read in it, so a commit would not gain by waiting for more.
-    pub fn end_turn(&mut self, facts: &Facts<'_>, quiet: bool) -> Turn {
+    /// A turn ends.
+    pub fn end_turn(&mut self, facts: &Facts<'_>) -> Turn {
         let mut turn = Turn::default();
         self.engine.resume(facts);
         for request in self.engine.take_requests() {
@@ -127,9 +127,8 @@ impl Node {
         }
         self.answer_waits(facts.now_ms);
         self.save(facts.now_ms, &mut turn);
-        let commit = self.commits.next(&mut self.engine, facts.now_ms, quiet);
-        turn.again |= commit.is_none() && self.commits.waits_for_quiet();
-        turn.commit = commit;
+        turn.commit = self.commits.next(&mut self.engine, facts.now_ms);
+        turn.again |= self.commits.is_held();
         turn.deadline_ms = [
             self.engine.next_deadline_ms(),
             self.commits.deadline_ms(),

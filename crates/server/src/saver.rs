@@ -5,9 +5,8 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use impel_core::state::keyspace::Captured;
 use mio::Waker;
@@ -76,14 +75,6 @@ impl Saver {
     /// How it ended, once it has.
     pub fn try_ended(&self) -> Option<Result<Saved, SnapshotError>> {
         self.ended.try_recv().ok()
-    }
-
-    /// Waits a little for the end.
-    pub fn wait_ended(&self, at_most: Duration) -> Option<Result<Saved, SnapshotError>> {
-        match self.ended.recv_timeout(at_most) {
-            Ok(result) => Some(result),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-        }
     }
 }
 

@@ -133,7 +133,7 @@ impl Server {
                 elapsed_us: &elapsed_us,
                 host: &*observed,
             };
-            let Turn { commit, snapshot, .. } = self.node.end_turn(&facts, true);
+            let Turn { commit, snapshot, .. } = self.node.end_turn(&facts);
             let committing = commit.is_some();
             if let (Some(commit), Some(syncer)) = (commit, &self.syncer) {
                 syncer.commit(commit);
