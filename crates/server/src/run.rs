@@ -108,6 +108,9 @@ impl Server {
             listener.register(poll.registry(), Token(LISTENERS + place))?;
             ::log::info!("Ready to accept connections on {listener}");
         }
+        if node.settings().port != 0 {
+            ::log::info!("connect with any client for Redis, for example: redis-cli -p {}", node.settings().port);
+        }
         match (&opened.dir, &syncer) {
             (Some(dir), Some(_)) => ::log::info!("changes are kept in {}", dir.log().display()),
             (Some(dir), None) => ::log::info!("only snapshots are kept, in {}", dir.snapshots().display()),
