@@ -48,6 +48,23 @@ pub fn put_id(out: &mut Vec<u8>, id: StreamId) {
     put_uint(out, id.seq);
 }
 
+/// Appends an optional part: a tag (never 0), its length, its bytes; nothing at all if `write` writes nothing. A list of
+/// sections ends with [`end_sections`]. So what comes later to a format is absent where it is not used.
+pub fn put_section(out: &mut Vec<u8>, tag: u8, write: impl FnOnce(&mut Vec<u8>)) {
+    debug_assert_ne!(tag, 0);
+    let mut bytes = Vec::new();
+    write(&mut bytes);
+    if !bytes.is_empty() {
+        out.push(tag);
+        put_bytes(out, &bytes);
+    }
+}
+
+/// Ends a list of sections.
+pub fn end_sections(out: &mut Vec<u8>) {
+    out.push(0);
+}
+
 /// Reads from the front of a slice.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
@@ -122,6 +139,15 @@ impl<'a> Reader<'a> {
     pub fn bytes(&mut self, what: &'static str) -> Result<&'a [u8], Corrupt> {
         let n = self.count(what)?;
         self.take(n, what)
+    }
+
+    /// The next section: its tag and its bytes; `None` at the end of the list. A tag that the caller does not know was
+    /// written by a later version and must be refused.
+    pub fn section(&mut self, what: &'static str) -> Result<Option<(u8, Reader<'a>)>, Corrupt> {
+        match self.byte(what)? {
+            0 => Ok(None),
+            tag => Ok(Some((tag, Reader::new(self.bytes(what)?)))),
+        }
     }
 
     /// An entry ID.

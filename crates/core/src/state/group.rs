@@ -9,7 +9,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::id::StreamId;
-use crate::state::codec::{Corrupt, Reader, put_bytes, put_id, put_int, put_uint};
+use crate::state::codec::{Corrupt, Reader, end_sections, put_bytes, put_id, put_int, put_uint};
 use crate::state::pending::{ConsumerRef, Pel, Pending};
 
 /// One consumer of a group.
@@ -176,6 +176,7 @@ impl Group {
         }
         if in_order {
             self.pel.encode(out);
+            end_sections(out);
             return;
         }
         let mut places = vec![ConsumerRef(u32::MAX); self.consumers.len()];
@@ -186,6 +187,7 @@ impl Group {
             renumbered.pel.put(Pending { consumer: places[pending.consumer.0 as usize], ..pending });
         }
         renumbered.pel.encode(out);
+        end_sections(out);
     }
 
     /// Reads what [`Group::encode`] wrote.
@@ -208,6 +210,9 @@ impl Group {
         for pending in group.pel.range(StreamId::MIN) {
             let consumer = group.consumers.get_mut(pending.consumer.0 as usize).and_then(Option::as_mut);
             consumer.ok_or(Corrupt { what: "pending entry of an unknown consumer" })?.pending += 1;
+        }
+        if reader.section(what)?.is_some() {
+            return Err(Corrupt { what: "unknown part of a consumer group" });
         }
         Ok(group)
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::id::StreamId;
-use crate::state::codec::{Corrupt, Reader, put_bytes, put_id, put_uint};
+use crate::state::codec::{Corrupt, Reader, end_sections, put_bytes, put_id, put_uint};
 use crate::state::entries::Entries;
 use crate::state::group::Group;
 
@@ -136,6 +136,7 @@ impl Stream {
             put_bytes(out, name);
             group.encode(out);
         }
+        end_sections(out);
     }
 
     /// Reads what [`Stream::encode`] wrote.
@@ -154,6 +155,9 @@ impl Stream {
             if stream.groups.insert(name, group).is_some() {
                 return Err(Corrupt { what: "consumer group named twice" });
             }
+        }
+        if reader.section(what)?.is_some() {
+            return Err(Corrupt { what: "unknown part of a stream" });
         }
         Ok(stream)
     }

@@ -165,14 +165,18 @@ fn positions_never_leave_the_arguments() {
 #[test]
 fn help_lists_the_subcommands() {
     let mut out = Vec::new();
-    help(table::lookup(b"xgroup").unwrap(), &mut Reply { out: &mut out, protocol: Protocol::Resp2 });
+    help(table::lookup(b"slowlog").unwrap(), &mut Reply { out: &mut out, protocol: Protocol::Resp2 });
     let text = String::from_utf8(out).unwrap();
     let lines: Vec<&str> = text.split("\r\n").collect();
-    assert_eq!(lines[0], "*13");
-    assert_eq!(lines[1], "+XGROUP <subcommand> [<arg> [value] [opt] ...]. Subcommands are:");
-    assert_eq!(lines[2], "+CREATE <key> <group> <id | $> [MKSTREAM] [ENTRIESREAD <entries-read>]");
-    assert_eq!(lines[3], "+    Makes a consumer group.");
-    assert_eq!(&lines[12..], ["+HELP", "+    Shows the subcommands.", ""]);
+    assert_eq!(lines[0], "*9");
+    assert_eq!(lines[1], "+SLOWLOG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:");
+    assert_eq!(lines[2], "+GET [<count>]");
+    assert_eq!(&lines[8..], ["+HELP", "+    Shows the subcommands.", ""]);
+
+    // Those of the stream commands are recorded: the golden cases hold them.
+    let mut out = Vec::new();
+    help(table::lookup(b"xgroup").unwrap(), &mut Reply { out: &mut out, protocol: Protocol::Resp2 });
+    assert!(out.starts_with(b"*17\r\n+XGROUP <subcommand>"));
 
     let mut out = Vec::new();
     help(table::lookup(b"command").unwrap(), &mut Reply { out: &mut out, protocol: Protocol::Resp3 });
