@@ -5,6 +5,7 @@
 
 pub mod arguments;
 pub mod commands;
+pub mod crash;
 pub mod field;
 pub mod golden;
 pub mod parts;

@@ -1,5 +1,6 @@
 //! One developer command a file. Each takes its words and answers whether all went well.
 
+pub mod crash;
 pub mod field;
 pub mod golden;
 pub mod test;
@@ -25,4 +26,5 @@ pub const COMMANDS: &[Command] = &[
     Command { name: "test", about: "run every test there is and count", run: test::run },
     Command { name: "golden", about: "play the golden cases against a server", run: golden::run },
     Command { name: "field", about: "play the field cases against a server", run: field::run },
+    Command { name: "crash", about: "kill a server under load and check what it kept", run: crash::run },
 ];
