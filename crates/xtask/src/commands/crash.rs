@@ -25,11 +25,12 @@ The last line is \"N passed, N failed\", counting rounds.
   --binary PATH     test this server instead of building our own
   --argument WORD   one more word for the server's command line (repeatable)
   --lenient         leave out what Redis is known not to keep: counts of history reads, consumers made
-                    by reads without entries, and ACKED after a group was destroyed
+                    by reads without entries, XDELEX DELREF that deletes no entry; and ACKED
+  --each            look at everything after each command of an owner: finds the one that goes wrong
   --keep            keep the data of failed rounds, as they were at the kill, in target/crash
 ",
     options: &["--rounds", "--seed", "--fsync", "--binary", "--argument"],
-    flags: &["--lenient", "--keep"],
+    flags: &["--lenient", "--each", "--keep"],
     words: 0,
 };
 
@@ -52,6 +53,7 @@ pub fn run(words: &[String]) -> Answer {
         rounds: arguments.number("--rounds", 10, 1)?,
         seed: arguments.number("--seed", time, 0)?,
         lenient: arguments.has("--lenient"),
+        each: arguments.has("--each"),
         keep: arguments.has("--keep").then(|| target_folder().join("crash")),
     };
     println!("seed {}, appendfsync {fsync}, {}", options.seed, options.binary.display());

@@ -490,6 +490,22 @@ impl Command {
     }
 }
 
+impl std::fmt::Display for Command {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let parts: Vec<String> = self.parts().iter().map(|words| words.join(" ")).collect();
+        f.write_str(&parts.join("; "))
+    }
+}
+
+/// A reply on one line, for people.
+pub fn shown(value: &Value) -> String {
+    match value {
+        Value::Array(items) => format!("[{}]", items.iter().map(shown).collect::<Vec<_>>().join(" ")),
+        Value::Nil(_) => "nil".to_owned(),
+        scalar => scalar.text(),
+    }
+}
+
 /// Whether a reply is the wanted one. Of errors only the code counts, also inside a transaction.
 pub fn same_reply(wanted: &Value, got: &Value) -> bool {
     match (wanted, got) {
@@ -567,7 +583,7 @@ fn with_ids(mut words: Vec<String>, ids: &[Id]) -> Vec<String> {
 fn references_word(references: References) -> Option<String> {
     match references {
         References::Keep => None,
-        References::Delete => Some("DELREF".to_owned()),
+        References::Delete | References::DeleteBelow => Some("DELREF".to_owned()),
         References::Acked => Some("ACKED".to_owned()),
     }
 }

@@ -56,6 +56,8 @@ pub struct Options {
     pub seed: u64,
     /// Against a server that is known to lose counts of history reads and the like: leave those out.
     pub lenient: bool,
+    /// Owners look at everything after each command: slow, and finds the command that goes wrong.
+    pub each: bool,
     /// Where to keep the data of failed rounds, as they were when the server was killed.
     pub keep: Option<PathBuf>,
 }
@@ -99,7 +101,7 @@ pub fn play(options: &Options, out: &mut dyn Write) -> Result<Report, String> {
     let references = knows_references(&mut client).map_err(|e| e.to_string())?;
     let abilities = Abilities { references, strict: !options.lenient };
     let mut load = Load {
-        owners: (0..OWNERS).map(|number| Owner::new(options.seed, number, abilities)).collect(),
+        owners: (0..OWNERS).map(|number| Owner::new(options.seed, number, abilities, options.each)).collect(),
         pipelines: (0..PIPELINES).map(|number| Pipeline::new(options.seed, 1000 + number)).collect(),
         shared: Shared::new(options.seed),
     };

@@ -94,6 +94,9 @@ pub enum References {
     Keep,
     /// They go with it.
     Delete,
+    /// Trimming only: they go with it, and so do all below the point where the trimming ends, also those whose entry
+    /// was deleted before. The same word to the server, which is more thorough than Redis here.
+    DeleteBelow,
     /// The entry goes only when no group needs it any more.
     Acked,
 }
@@ -131,23 +134,30 @@ impl Stream {
 
     /// Trims from the front; how many entries went.
     pub fn trim(&mut self, limit: Limit, references: References) -> i64 {
-        let mut removed = 0;
+        let (mut removed, mut end) = (0, None);
         for id in self.entries.keys().copied().collect::<Vec<Id>>() {
             let enough = match limit {
                 Limit::MaxLen(length) => self.entries.len() as u64 <= length,
                 Limit::MinId(least) => id >= least,
             };
             if enough {
+                end = Some(id).filter(|_| removed > 0);
                 break;
             }
             if references == References::Acked && !self.is_free(id) {
                 continue;
             }
             self.entries.remove(&id);
-            removed += 1;
+            (removed, end) = (removed + 1, Some((id.0, id.1 + 1)));
             if references == References::Delete {
                 self.forget(id);
             }
+        }
+        if let Limit::MinId(least) = limit {
+            end = Some(least);
+        }
+        if let (References::DeleteBelow, Some(end)) = (references, end) {
+            self.groups.values_mut().for_each(|group| group.pending.retain(|id, _| *id >= end));
         }
         removed
     }

@@ -16,6 +16,7 @@ pub fn crash(context: &Context) -> Outcome {
         rounds: ROUNDS,
         seed: SEED,
         lenient: false,
+        each: false,
         keep: None,
     };
     let mut output = Vec::new();
