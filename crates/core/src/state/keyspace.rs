@@ -290,6 +290,17 @@ impl State {
         }
     }
 
+    /// Empties everything, to be read back from disk. What WATCH has noted stays good: versions go on rising.
+    pub fn forget(&mut self, seed: u64) {
+        let fresh = State {
+            versions: self.versions,
+            snapshot: self.snapshot,
+            watched_missing: std::mem::take(&mut self.watched_missing),
+            ..State::new(seed)
+        };
+        *self = fresh;
+    }
+
     /// Begins a snapshot of the state as it is now. One at a time.
     pub fn snapshot_begin(&mut self) {
         assert!(self.capture.is_none(), "one snapshot at a time");

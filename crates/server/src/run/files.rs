@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use impel_core::command::table::CommandId;
 use impel_core::engine::facts::Facts;
-use impel_core::state::keyspace::State;
 
 use super::Server;
 use crate::clock::Clock;
@@ -206,7 +205,7 @@ impl Server {
         self.syncer = None;
         let seed = self.seed;
         let engine = self.node.engine_mut();
-        *engine.state_mut() = State::new(seed);
+        engine.state_mut().forget(seed);
         let opened = match startup::load(self.dir.clone(), engine) {
             Ok(opened) => opened,
             Err(error) => {
