@@ -99,7 +99,7 @@ pub fn apply(state: &mut State, record: &Record<'_>, context: &Context) {
         Record::DeleteEntries { at, ids } => {
             let Some(stream) = stream(state, *at, context, Touch::Watch) else { return };
             for id in ids.iter() {
-                if stream.entries.remove(id) {
+                if stream.entries.remove(id, context.node_limits) {
                     stream.max_deleted = stream.max_deleted.max(id);
                 }
             }
@@ -112,7 +112,7 @@ pub fn apply(state: &mut State, record: &Record<'_>, context: &Context) {
         Record::TrimEntries { at, ids } => {
             let Some(stream) = stream(state, *at, context, Touch::Watch) else { return };
             for id in ids.iter() {
-                stream.entries.remove(id);
+                stream.entries.remove(id, context.node_limits);
             }
         }
         Record::SetStream { at, last_id, max_deleted, entries_added } => {
