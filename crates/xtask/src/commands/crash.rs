@@ -25,7 +25,7 @@ The last line is \"N passed, N failed\", counting rounds.
   --binary PATH     test this server instead of building our own
   --argument WORD   one more word for the server's command line (repeatable)
   --lenient         leave out what Redis is known not to keep: counts of history reads, consumers made
-                    by reads without entries, XDELEX DELREF that deletes no entry; and ACKED
+                    by reads without entries, XDELEX DELREF that deletes no entry, ENTRIESREAD; and ACKED
   --each            look at everything after each command of an owner: finds the one that goes wrong
   --keep            keep the data of failed rounds, as they were at the kill, in target/crash
 ",

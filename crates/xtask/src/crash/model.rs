@@ -242,6 +242,24 @@ mod tests {
     }
 
     #[test]
+    fn trimming_may_take_the_references_of_entries_deleted_before() {
+        let pending = |n| ((n, 0), Pending { consumer: "c".into(), count: 1, delivered: Span::exact(1) });
+        let mut it = stream(5);
+        let group = Group { position: (5, 0), pending: [1, 2, 3, 4].map(pending).into(), ..Group::default() };
+        it.groups.insert("g".into(), group);
+        it.delete((1, 0));
+        it.delete((3, 0));
+        let left = |it: &Stream| it.groups["g"].pending.keys().map(|id| id.0).collect::<Vec<u64>>();
+        let mut other = it.clone();
+        assert_eq!(it.trim(Limit::MaxLen(2), References::Delete), 1);
+        assert_eq!(left(&it), [1, 3, 4]);
+        assert_eq!(other.trim(Limit::MaxLen(2), References::DeleteBelow), 1);
+        assert_eq!(left(&other), [4], "all before the first that stays");
+        assert_eq!(it.trim(Limit::MinId((2, 0)), References::DeleteBelow), 0);
+        assert_eq!(left(&it), [3, 4], "also when no entry goes");
+    }
+
+    #[test]
     fn the_counter_of_a_group_is_lost_by_a_deletion_ahead() {
         let mut it = stream(5);
         assert_eq!(it.read_one_more(ZERO, None, (1, 0)), Some(1));
