@@ -4,6 +4,7 @@ mod clients;
 mod keys;
 mod server;
 mod strings;
+mod trim;
 
 use super::Engine;
 use super::blocked::ClientIndex;

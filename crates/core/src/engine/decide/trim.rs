@@ -39,8 +39,14 @@ pub fn xtrim(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(
 /// Trims the stream under `key`, which is there; answers how many entries went.
 pub fn trim(cx: &mut Cx<'_>, key: &[u8], trimming: &Trimming) -> u64 {
     let Ok(Some(stream)) = cx.stream(key) else { return 0 };
+    // Without groups every entry is free, so ACKED is trimming like any other, its LIMIT included.
+    let references = match trimming.references {
+        References::Acked if stream.groups.is_empty() => References::Keep,
+        references => references,
+    };
+    let trimming = &Trimming { references, ..*trimming };
     let bound = if trimming.approximate { block_bound(stream, trimming) } else { exact_bound(stream, trimming) };
-    if trimming.references == References::Acked && !stream.groups.is_empty() {
+    if trimming.references == References::Acked {
         return trim_free(cx, key, trimming, bound);
     }
     let removed = bound.map_or(0, |bound| below(stream, bound));
