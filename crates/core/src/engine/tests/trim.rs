@@ -18,3 +18,17 @@ fn limit_holds_for_acked_without_groups() {
         ("XTRIM s MAXLEN ~ 0 LIMIT 2 ACKED", ":2|"),
     ]);
 }
+
+#[test]
+fn the_greatest_id_goes_as_well() {
+    const TOP: &str = "18446744073709551615";
+    for (mode, approximate) in [("KEEPREF", "="), ("DELREF", "="), ("ACKED", "="), ("KEEPREF", "~"), ("ACKED", "~")] {
+        let mut world = six_entries();
+        world.say(&format!("XADD s {TOP}-{TOP} f v"));
+        world.say("XGROUP CREATE s g $");
+        assert_eq!(world.say(&format!("XTRIM s MINID {approximate} {TOP}-{TOP} {mode}")).chars().next(), Some(':'));
+        assert_ne!(world.say("XLEN s"), ":0|", "{mode} {approximate}: MINID keeps it");
+        world.say(&format!("XTRIM s MAXLEN {approximate} 0 {mode}"));
+        world.talk(&[("XLEN s", ":0|")]);
+    }
+}
