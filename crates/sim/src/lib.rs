@@ -1,1 +1,10 @@
-//! The fake world for tests: virtual time, a faulty disk, workloads and an oracle. Never part of the product.
+//! The fake world for tests: a naive model of streams, random workloads, virtual time, an oracle. Never part of the
+//! product.
+//!
+//! The model shares no code with the engine, so that a common mistake cannot hide; only `compare` drives the engine.
+
+pub mod compare;
+pub mod model;
+pub mod random;
+pub mod shrink;
+pub mod workload;

@@ -1,0 +1,99 @@
+//! Many seeds, and the proof that a fault would be found.
+//!
+//! `IMPEL_SIM_SEEDS=N` plays N seeds instead of the fixed few, `IMPEL_SIM_FIRST=S` from seed S on.
+
+use super::*;
+use crate::model::value::Value;
+
+const SEEDS: u64 = 400;
+const STEPS: usize = 400;
+
+fn from_environment(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+#[test]
+fn the_engine_says_what_the_model_says() {
+    let first = from_environment("IMPEL_SIM_FIRST", 1);
+    for seed in first..first + from_environment("IMPEL_SIM_SEEDS", SEEDS) {
+        if let Err(story) = play_seed(seed, STEPS, &Setup::of(seed)) {
+            panic!("{story}");
+        }
+    }
+}
+
+#[test]
+fn a_lost_acknowledgement_is_found_and_told_shortly() {
+    fn lose(words: &[Vec<u8>]) -> bool {
+        words[0] == b"XACK"
+    }
+    let setup = Setup { lose, ..Setup::of(1) };
+    let stories: Vec<String> = (1..5).filter_map(|seed| play_seed(seed, STEPS, &setup).err()).collect();
+    assert!(stories.len() >= 3, "only {} of 4 seeds found it", stories.len());
+    for story in stories {
+        assert!(story.contains("XACK") && story.lines().count() < 15, "{story}");
+    }
+}
+
+/// The sequences are worth something: every command meets what it works on.
+#[test]
+fn every_command_gets_somewhere() {
+    use std::collections::BTreeMap;
+    let mut counts: BTreeMap<String, [usize; 3]> = BTreeMap::new();
+    for seed in 0..20 {
+        let mut model = Model::new(START_MS, NODE_MAX, Lag::Compat);
+        for step in Generator::new(seed, Profile::SIMULATED).steps(STEPS) {
+            match step {
+                Step::Command { client, words } => {
+                    let mut name = String::from_utf8_lossy(&words[0]).to_ascii_uppercase();
+                    if let ("XGROUP" | "XINFO", Some(word)) = (name.as_str(), words.get(1)) {
+                        name = format!("{name} {}", String::from_utf8_lossy(word).to_ascii_uppercase());
+                    }
+                    let replies = model.command(client, &words);
+                    let Some((_, value)) = replies.iter().find(|(whose, _)| *whose == client) else { continue };
+                    let class = match value {
+                        Value::Status("QUEUED") => continue,
+                        Value::Error(_) => 0,
+                        Value::Int(..=0) | Value::Null | Value::NullArray => 1,
+                        Value::Array(items) if items.iter().all(|item| matches!(item, Value::Int(-1))) => 1,
+                        _ => 2,
+                    };
+                    counts.entry(name).or_default()[class] += 1;
+                }
+                Step::Pass { ms, .. } => drop(model.pass(ms)),
+                Step::Restart => model.disconnect_all(),
+                Step::SlowSnapshot | Step::Replay => {}
+            }
+        }
+    }
+    let table: Vec<String> = counts
+        .iter()
+        .map(|(name, [errors, nothing, something])| {
+            format!("{name:<24} {errors:>5} errors {nothing:>5} nothing {something:>5} something")
+        })
+        .collect();
+    println!("{}", table.join("\n"));
+    for name in [
+        "XADD",
+        "XREADGROUP",
+        "XACK",
+        "XDEL",
+        "XDELEX",
+        "XACKDEL",
+        "XTRIM",
+        "XCLAIM",
+        "XAUTOCLAIM",
+        "XPENDING",
+        "XREAD",
+        "XINFO GROUPS",
+    ] {
+        assert!(counts[name][2] > 30 && counts[name][0] > 0, "{name}: {:?}", counts[name]);
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_steps() {
+    let steps = |seed| Generator::new(seed, Profile::SIMULATED).steps(300);
+    assert_eq!(steps(3), steps(3));
+    assert_ne!(steps(3), steps(4));
+}

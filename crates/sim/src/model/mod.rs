@@ -1,0 +1,368 @@
+//! A naive model of a streams server: sorted maps, every rule spelled out, no index, no cleverness. It is told the time
+//! and answers every stream command of Redis 8.2, and what of keys, strings and transactions touches streams.
+//!
+//! It exists to be compared with, so it may be slow but never wrong; it must share no code with the engine.
+
+mod adding;
+mod claims;
+mod groups;
+mod keys;
+mod reading;
+pub mod stream;
+pub mod value;
+mod waiting;
+pub mod words;
+
+use std::collections::BTreeMap;
+
+use stream::{Group, Stream};
+use value::{Answer, Value};
+use words::{Words, error, error_with, is};
+
+/// What a key holds.
+#[derive(Clone, Debug)]
+pub enum Content {
+    /// A string.
+    Text(Vec<u8>),
+    /// A stream.
+    Stream(Stream),
+}
+
+/// A key.
+#[derive(Clone, Debug)]
+pub struct Key {
+    /// What it holds.
+    pub content: Content,
+    /// Unix ms at which it is gone.
+    pub expires: Option<u64>,
+}
+
+/// How lag is told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lag {
+    /// Counted.
+    Exact,
+    /// As Redis does.
+    Compat,
+}
+
+/// A connection.
+#[derive(Clone, Debug, Default)]
+struct Client {
+    /// Commands queued since MULTI.
+    queue: Option<Vec<Vec<Vec<u8>>>>,
+    /// One of them was refused.
+    refused: bool,
+    /// Watched keys, with how often each had been touched.
+    watches: Vec<(Vec<u8>, Watched)>,
+    /// The read it waits in.
+    wait: Option<waiting::Wait>,
+}
+
+/// How a watched key was.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Watched {
+    /// There, touched so often.
+    There(u64),
+    /// Not there. Impel does not count what came and went in between; Redis does.
+    Missing,
+}
+
+/// The model.
+#[derive(Clone, Debug)]
+pub struct Model {
+    /// Unix ms.
+    pub now: u64,
+    /// All keys.
+    pub keys: BTreeMap<Vec<u8>, Key>,
+    /// `stream-node-max-entries`, not 0.
+    pub node_max: usize,
+    /// `stream-lag`.
+    pub lag: Lag,
+    /// How often each key was touched in the sense of WATCH.
+    touched: BTreeMap<Vec<u8>, u64>,
+    clients: BTreeMap<usize, Client>,
+    /// Keys at which something happened that may end a wait, in order.
+    signals: Vec<Vec<u8>>,
+    tickets: u64,
+}
+
+/// A command: its words after its name, and what they come to.
+type Run = fn(&mut Model, &Words) -> Answer;
+
+/// Name, arity as COMMAND has it, and the function.
+const COMMANDS: &[(&str, i64, Run)] = &[
+    ("XADD", -5, adding::xadd),
+    ("XTRIM", -4, adding::xtrim),
+    ("XSETID", -3, adding::xsetid),
+    ("XDEL", -3, adding::xdel),
+    ("XDELEX", -5, adding::xdelex),
+    ("XACK", -4, adding::xack),
+    ("XACKDEL", -6, adding::xackdel),
+    ("XLEN", 2, reading::xlen),
+    ("XRANGE", -4, reading::xrange),
+    ("XREVRANGE", -4, reading::xrevrange),
+    ("XREAD", -4, reading::xread),
+    ("XREADGROUP", -7, reading::xreadgroup),
+    ("XCLAIM", -6, claims::xclaim),
+    ("XAUTOCLAIM", -6, claims::xautoclaim),
+    ("XPENDING", -3, claims::xpending),
+    ("DEL", -2, keys::del),
+    ("EXISTS", -2, keys::exists),
+    ("TYPE", 2, keys::type_of),
+    ("RENAME", 3, keys::rename),
+    ("RENAMENX", 3, keys::renamenx),
+    ("COPY", -3, keys::copy),
+    ("PEXPIRE", -3, keys::pexpire),
+    ("PERSIST", 2, keys::persist),
+    ("PTTL", 2, keys::pttl),
+    ("SET", -3, keys::set),
+    ("GET", 2, keys::get),
+    ("FLUSHALL", -1, keys::flushall),
+];
+
+/// Subcommands alike.
+const SUBCOMMANDS: &[(&str, &str, i64, Run)] = &[
+    ("XGROUP", "CREATE", -5, groups::create),
+    ("XGROUP", "SETID", -5, groups::setid),
+    ("XGROUP", "DESTROY", 4, groups::destroy),
+    ("XGROUP", "CREATECONSUMER", 5, groups::create_consumer),
+    ("XGROUP", "DELCONSUMER", 5, groups::delete_consumer),
+    ("XINFO", "STREAM", -3, groups::info_stream),
+    ("XINFO", "GROUPS", 3, groups::info_groups),
+    ("XINFO", "CONSUMERS", 4, groups::info_consumers),
+];
+
+/// Commands about transactions, with their arity.
+const TRANSACTIONS: &[(&str, i64)] = &[("MULTI", 1), ("EXEC", 1), ("DISCARD", 1), ("WATCH", -2), ("UNWATCH", 1)];
+
+fn fits(arity: i64, words: usize) -> bool {
+    if arity < 0 { words as i64 >= -arity } else { words as i64 == arity }
+}
+
+/// The function of a command, or why there is none.
+fn find(words: &Words) -> Result<Run, Vec<u8>> {
+    let wrong = |name: String| error(&format!("ERR wrong number of arguments for '{name}' command"));
+    let (run, arity, name) = if is(&words[0], "XGROUP") || is(&words[0], "XINFO") {
+        let container = String::from_utf8_lossy(&words[0]).to_ascii_uppercase();
+        if words.len() < 2 {
+            return wrong(container.to_ascii_lowercase());
+        }
+        let row = SUBCOMMANDS.iter().find(|(of, name, ..)| *of == container && is(&words[1], name));
+        let Some((of, name, arity, run)) = row else {
+            return error_with(&[b"ERR unknown subcommand '", &words[1], b"'. Try ", container.as_bytes(), b" HELP."]);
+        };
+        (*run, *arity, format!("{}|{}", of.to_ascii_lowercase(), name.to_ascii_lowercase()))
+    } else {
+        let row = COMMANDS.iter().find(|(name, ..)| is(&words[0], name));
+        let (name, arity, run) = row.expect("the workload uses only commands of the model");
+        (*run, *arity, name.to_ascii_lowercase())
+    };
+    if fits(arity, words.len()) { Ok(run) } else { wrong(name) }
+}
+
+impl Model {
+    /// An empty server.
+    pub fn new(now: u64, node_max: usize, lag: Lag) -> Self {
+        Model {
+            now,
+            keys: BTreeMap::new(),
+            node_max,
+            lag,
+            touched: BTreeMap::new(),
+            clients: BTreeMap::new(),
+            signals: Vec::new(),
+            tickets: 0,
+        }
+    }
+
+    /// Carries out a command of a client. Answers the replies in the order in which they leave, with whose they are:
+    /// those of readers that were woken come after its own.
+    pub fn command(&mut self, client: usize, words: &Words) -> Vec<(usize, Value)> {
+        let mut replies = Vec::new();
+        match self.judge(client, words) {
+            Some(reply) => replies.push((client, reply)),
+            None => self.start_waiting(client, words),
+        }
+        self.serve(&mut replies);
+        replies
+    }
+
+    /// Lets time pass: keys go, waits end.
+    pub fn pass(&mut self, ms: u64) -> Vec<(usize, Value)> {
+        self.now += ms;
+        let mut due: Vec<(u64, Vec<u8>)> = self
+            .keys
+            .iter()
+            .filter_map(|(name, key)| Some((key.expires.filter(|end| *end <= self.now)?, name.clone())))
+            .collect();
+        due.sort();
+        due.into_iter().for_each(|(_, name)| self.remove(&name));
+        let mut replies = Vec::new();
+        self.serve(&mut replies);
+        self.time_out(&mut replies);
+        replies
+    }
+
+    /// Forgets all connections, as a restart does.
+    pub fn disconnect_all(&mut self) {
+        self.clients.clear();
+    }
+
+    /// Does the client wait?
+    pub fn waits(&self, client: usize) -> bool {
+        self.clients.get(&client).is_some_and(|client| client.wait.is_some())
+    }
+
+    fn client(&mut self, client: usize) -> &mut Client {
+        self.clients.entry(client).or_default()
+    }
+
+    /// The reply; `None` if the client has to wait for it.
+    fn judge(&mut self, client: usize, words: &Words) -> Option<Value> {
+        if let Some((name, _)) =
+            TRANSACTIONS.iter().find(|(name, arity)| is(&words[0], name) && !fits(*arity, words.len()))
+        {
+            self.client(client).refused = true;
+            let name = name.to_ascii_lowercase();
+            return Some(Value::Error(format!("ERR wrong number of arguments for '{name}' command").into_bytes()));
+        }
+        let answer = if is(&words[0], "MULTI") {
+            self.multi(client)
+        } else if is(&words[0], "EXEC") {
+            self.exec(client)
+        } else if is(&words[0], "DISCARD") {
+            self.discard(client)
+        } else if is(&words[0], "WATCH") {
+            self.watch(client, words)
+        } else if self.client(client).queue.is_some() {
+            self.queue(client, words)
+        } else if is(&words[0], "UNWATCH") {
+            self.client(client).watches.clear();
+            Ok(Value::Status("OK"))
+        } else {
+            match find(words).and_then(|run| run(self, words)) {
+                Ok(Value::NullArray) if reading::blocks(words) => return None,
+                answer => answer,
+            }
+        };
+        Some(answer.unwrap_or_else(Value::Error))
+    }
+
+    fn multi(&mut self, client: usize) -> Answer {
+        let client = self.client(client);
+        if client.queue.is_some() {
+            return error("ERR MULTI calls can not be nested");
+        }
+        (client.queue, client.refused) = (Some(Vec::new()), false);
+        Ok(Value::Status("OK"))
+    }
+
+    fn queue(&mut self, client: usize, words: &Words) -> Answer {
+        let known = if is(&words[0], "UNWATCH") { Ok(()) } else { find(words).map(|_| ()) };
+        let client = self.client(client);
+        client.refused |= known.is_err();
+        known?;
+        client.queue.as_mut().expect("asked before").push(words.to_vec());
+        Ok(Value::Status("QUEUED"))
+    }
+
+    fn exec(&mut self, client: usize) -> Answer {
+        let state = self.client(client);
+        let (Some(queue), refused) = (state.queue.take(), std::mem::take(&mut state.refused)) else {
+            return error("ERR EXEC without MULTI");
+        };
+        let watches = std::mem::take(&mut state.watches);
+        if refused {
+            return error("EXECABORT Transaction discarded because of previous errors.");
+        }
+        if watches.iter().any(|(name, watched)| self.watched(name) != *watched) {
+            return Ok(Value::NullArray);
+        }
+        let run = |words: &Vec<Vec<u8>>| {
+            if is(&words[0], "UNWATCH") {
+                return Value::Status("OK");
+            }
+            find(words).and_then(|run| run(self, words)).unwrap_or_else(Value::Error)
+        };
+        Ok(Value::Array(queue.iter().map(run).collect()))
+    }
+
+    fn discard(&mut self, client: usize) -> Answer {
+        let client = self.client(client);
+        if client.queue.take().is_none() {
+            return error("ERR DISCARD without MULTI");
+        }
+        client.watches.clear();
+        Ok(Value::Status("OK"))
+    }
+
+    fn watch(&mut self, client: usize, words: &Words) -> Answer {
+        if self.client(client).queue.is_some() {
+            return error("ERR WATCH inside MULTI is not allowed");
+        }
+        for name in &words[1..] {
+            let watched = self.watched(name);
+            if !self.client(client).watches.iter().any(|(other, _)| other == name) {
+                self.client(client).watches.push((name.clone(), watched));
+            }
+        }
+        Ok(Value::Status("OK"))
+    }
+
+    fn watched(&self, name: &[u8]) -> Watched {
+        let touched = self.touched.get(name).copied().unwrap_or(0);
+        if self.keys.contains_key(name) { Watched::There(touched) } else { Watched::Missing }
+    }
+
+    /// Notes a change in the sense of WATCH.
+    fn touch(&mut self, name: &[u8]) {
+        *self.touched.entry(name.to_vec()).or_insert(0) += 1;
+    }
+
+    /// Notes that readers of the key may have something now.
+    fn signal(&mut self, name: &[u8]) {
+        if !self.signals.iter().any(|signal| signal == name) {
+            self.signals.push(name.to_vec());
+        }
+    }
+
+    /// Takes a key away.
+    fn remove(&mut self, name: &[u8]) {
+        if self.keys.remove(name).is_some() {
+            self.touch(name);
+            self.signal(name);
+        }
+    }
+
+    /// The stream under a key.
+    pub fn stream(&self, name: &[u8]) -> Result<Option<&Stream>, Vec<u8>> {
+        match self.keys.get(name).map(|key| &key.content) {
+            Some(Content::Stream(stream)) => Ok(Some(stream)),
+            Some(Content::Text(_)) => error("WRONGTYPE Operation against a key holding the wrong kind of value"),
+            None => Ok(None),
+        }
+    }
+
+    /// The stream under a key, which was looked at before.
+    fn stream_mut(&mut self, name: &[u8]) -> &mut Stream {
+        match self.keys.get_mut(name).map(|key| &mut key.content) {
+            Some(Content::Stream(stream)) => stream,
+            other => panic!("no stream but {other:?}"),
+        }
+    }
+
+    /// A group, which was looked at before.
+    fn group_mut(&mut self, name: &[u8], group: &[u8]) -> &mut Group {
+        self.stream_mut(name).groups.get_mut(group).expect("looked at before")
+    }
+
+    /// The stream under a key, made if there is none.
+    fn make_stream(&mut self, name: &[u8]) -> &mut Stream {
+        if !self.keys.contains_key(name) {
+            self.touch(name);
+            self.keys.insert(name.to_vec(), Key { content: Content::Stream(Stream::default()), expires: None });
+        }
+        self.stream_mut(name)
+    }
+}

@@ -1,0 +1,328 @@
+//! A stream as sorted maps, and the rules about counting and references, word for word as the specification has them.
+
+use std::collections::BTreeMap;
+
+use super::value::Value;
+
+/// An entry's ID: ms and sequence number.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct Id(pub u64, pub u64);
+
+impl Id {
+    /// The smallest.
+    pub const MIN: Id = Id(0, 0);
+    /// The greatest.
+    pub const MAX: Id = Id(u64::MAX, u64::MAX);
+
+    /// The next one; stays at the greatest.
+    pub fn next(self) -> Id {
+        match self {
+            Id::MAX => Id::MAX,
+            Id(ms, u64::MAX) => Id(ms + 1, 0),
+            Id(ms, seq) => Id(ms, seq + 1),
+        }
+    }
+
+    /// The one before; stays at the smallest.
+    pub fn previous(self) -> Id {
+        match self {
+            Id::MIN => Id::MIN,
+            Id(ms, 0) => Id(ms - 1, u64::MAX),
+            Id(ms, seq) => Id(ms, seq - 1),
+        }
+    }
+
+    /// As it is printed.
+    pub fn text(self) -> String {
+        format!("{}-{}", self.0, self.1)
+    }
+
+    /// As a bulk string.
+    pub fn value(self) -> Value {
+        Value::bulk(self.text())
+    }
+}
+
+/// An entry.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Fields and values in turn.
+    pub fields: Vec<Vec<u8>>,
+    /// The node it lives in.
+    pub node: u64,
+}
+
+/// A pending entry.
+#[derive(Clone, Debug)]
+pub struct Pending {
+    /// Whose it is.
+    pub owner: Vec<u8>,
+    /// Unix ms of its last delivery.
+    pub time: u64,
+    /// How often it was delivered.
+    pub count: u64,
+}
+
+/// A consumer.
+#[derive(Clone, Debug)]
+pub struct Consumer {
+    /// Unix ms of its last attempt.
+    pub seen: u64,
+    /// Unix ms when it last got entries.
+    pub active: Option<u64>,
+}
+
+/// A consumer group.
+#[derive(Clone, Debug, Default)]
+pub struct Group {
+    /// Last delivered ID.
+    pub position: Id,
+    /// Entries read, if known.
+    pub read: Option<i64>,
+    /// Pending entries.
+    pub pel: BTreeMap<Id, Pending>,
+    /// Consumers.
+    pub consumers: BTreeMap<Vec<u8>, Consumer>,
+}
+
+impl Group {
+    /// Notes an attempt of a consumer, which is made if it is new.
+    pub fn seen(&mut self, name: &[u8], now: u64, active: bool) {
+        let consumer = self.consumers.entry(name.to_vec()).or_insert(Consumer { seen: now, active: None });
+        consumer.seen = now;
+        if active {
+            consumer.active = Some(now);
+        }
+    }
+
+    /// How many entries a consumer has pending.
+    pub fn pending_of(&self, name: &[u8]) -> usize {
+        self.pel.values().filter(|pending| pending.owner == name).count()
+    }
+}
+
+/// A stream.
+#[derive(Clone, Debug, Default)]
+pub struct Stream {
+    /// Entries.
+    pub entries: BTreeMap<Id, Entry>,
+    /// Last generated ID.
+    pub last: Id,
+    /// Greatest deleted ID.
+    pub max_deleted: Id,
+    /// Entries ever added.
+    pub added: i64,
+    /// Groups.
+    pub groups: BTreeMap<Vec<u8>, Group>,
+    /// How many entries each node ever took.
+    nodes: BTreeMap<u64, usize>,
+}
+
+/// What becomes of the references of entries that go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// KEEPREF
+    Keep,
+    /// DELREF
+    Delete,
+    /// ACKED
+    Acked,
+}
+
+/// MAXLEN or MINID.
+#[derive(Clone, Copy, Debug)]
+pub enum Threshold {
+    /// MAXLEN
+    Length(usize),
+    /// MINID
+    Id(Id),
+}
+
+/// All of a trimming.
+#[derive(Clone, Copy, Debug)]
+pub struct Trimming {
+    /// How far.
+    pub threshold: Threshold,
+    /// LIMIT of `~`; `None` is exact trimming.
+    pub limit: Option<usize>,
+    /// References.
+    pub mode: Mode,
+}
+
+impl Stream {
+    /// Adds an entry.
+    pub fn add(&mut self, id: Id, fields: Vec<Vec<u8>>, node_max: usize) {
+        let newest = self.entries.last_key_value().map(|(_, entry)| entry.node);
+        let open = newest.filter(|node| self.nodes[node] < node_max);
+        let node = open.unwrap_or_else(|| self.nodes.last_key_value().map_or(0, |(node, _)| node + 1));
+        *self.nodes.entry(node).or_insert(0) += 1;
+        self.entries.insert(id, Entry { fields, node });
+        self.last = id;
+        self.added += 1;
+    }
+
+    /// Deletes an entry; answers whether it was there.
+    pub fn delete(&mut self, id: Id) -> bool {
+        let there = self.entries.remove(&id).is_some();
+        if there {
+            self.max_deleted = self.max_deleted.max(id);
+        }
+        there
+    }
+
+    /// An entry as replies show it.
+    pub fn entry(&self, id: Id) -> Value {
+        let fields = match self.entries.get(&id) {
+            Some(entry) => Value::Array(entry.fields.iter().map(Value::bulk).collect()),
+            None => Value::NullArray,
+        };
+        Value::Array(vec![id.value(), fields])
+    }
+
+    /// ID of the first entry, 0-0 when there is none.
+    pub fn first(&self) -> Id {
+        self.entries.keys().next().copied().unwrap_or(Id::MIN)
+    }
+
+    /// Nodes with entries.
+    pub fn node_count(&self) -> usize {
+        self.node_list().len()
+    }
+
+    /// The entries of each node, in order.
+    fn node_list(&self) -> Vec<Vec<Id>> {
+        let mut nodes: BTreeMap<u64, Vec<Id>> = BTreeMap::new();
+        for (id, entry) in &self.entries {
+            nodes.entry(entry.node).or_default().push(*id);
+        }
+        nodes.into_values().collect()
+    }
+
+    /// Is it in no pending list and behind every position?
+    pub fn is_free(&self, id: Id) -> bool {
+        self.groups.values().all(|group| !group.pel.contains_key(&id) && group.position >= id)
+    }
+
+    /// Takes an ID off every pending list.
+    pub fn release(&mut self, id: Id) {
+        self.groups.values_mut().for_each(|group| {
+            group.pel.remove(&id);
+        });
+    }
+
+    /// Trims; answers how many entries went.
+    pub fn trim(&mut self, trimming: &Trimming) -> usize {
+        let Trimming { threshold, limit, mode } = *trimming;
+        // ACKED without groups is nothing special.
+        let mode = if mode == Mode::Acked && self.groups.is_empty() { Mode::Keep } else { mode };
+        let done = |stream: &Stream, id: Id| match threshold {
+            Threshold::Length(n) => stream.entries.len() <= n,
+            Threshold::Id(bound) => id >= bound,
+        };
+        let all: Vec<Id> = match limit {
+            None => self.entries.keys().copied().collect(),
+            Some(limit) => self.whole_nodes(threshold, (mode != Mode::Acked).then_some(limit)),
+        };
+        let (mut removed, mut bound) = (0, None);
+        for id in all {
+            if done(self, id) || limit.is_some_and(|limit| mode == Mode::Acked && removed == limit) {
+                bound = bound.map(|_| id);
+                break;
+            }
+            if mode == Mode::Acked && !self.is_free(id) {
+                continue;
+            }
+            self.entries.remove(&id);
+            removed += 1;
+            bound = Some(id.next());
+        }
+        // DELREF: whatever is pending below the cut goes, also what was deleted before.
+        let cut = match (threshold, limit) {
+            (Threshold::Id(id), None) => Some(id),
+            _ => bound,
+        };
+        if let Some(cut) = cut.filter(|_| mode == Mode::Delete) {
+            self.groups.values_mut().for_each(|group| group.pel.retain(|id, _| *id >= cut));
+        }
+        removed
+    }
+
+    /// The entries of the nodes that `~` may drop.
+    fn whole_nodes(&self, threshold: Threshold, limit: Option<usize>) -> Vec<Id> {
+        let mut going: Vec<Id> = Vec::new();
+        for node in self.node_list() {
+            let more = going.len() + node.len();
+            let allowed = match threshold {
+                Threshold::Length(n) => self.entries.len() - more >= n,
+                Threshold::Id(bound) => node.iter().all(|id| *id < bound),
+            };
+            if !allowed || limit.is_some_and(|limit| more > limit) {
+                break;
+            }
+            going.extend(node);
+        }
+        going
+    }
+
+    fn tombstone(&self, id: Id) -> bool {
+        !self.entries.is_empty()
+            && self.max_deleted >= self.first()
+            && self.max_deleted >= id
+            && self.max_deleted > Id::MIN
+    }
+
+    fn rank(&self, id: Id) -> Option<i64> {
+        let length = self.entries.len() as i64;
+        if self.added == 0 {
+            return Some(0);
+        }
+        if length == 0 {
+            return (id <= self.last).then_some(self.added);
+        }
+        if id > Id::MIN && id < self.max_deleted {
+            return None;
+        }
+        if id == self.last {
+            return Some(self.added);
+        }
+        if id > self.last || self.max_deleted >= self.first() {
+            return None;
+        }
+        if id < self.first() {
+            Some(self.added - length)
+        } else if id == self.first() {
+            Some(self.added - length + 1)
+        } else {
+            None
+        }
+    }
+
+    /// How far a group is behind, as Redis's counters tell.
+    pub fn lag_compat(&self, group: &Group) -> Option<i64> {
+        if self.added == 0 || self.entries.is_empty() {
+            return Some(0);
+        }
+        if group.position < self.first() && self.max_deleted < self.first() {
+            return Some(self.entries.len() as i64);
+        }
+        if let Some(read) = group.read
+            && !self.tombstone(group.position)
+        {
+            return Some(self.added - read);
+        }
+        self.rank(group.position).map(|rank| self.added - rank)
+    }
+
+    /// How far a group is behind: the entries after its position.
+    pub fn lag_exact(&self, group: &Group) -> i64 {
+        self.entries.keys().filter(|id| **id > group.position).count() as i64
+    }
+
+    /// Entries read after one more is delivered.
+    pub fn read_after(&self, position: Id, read: Option<i64>, id: Id) -> Option<i64> {
+        match read {
+            Some(read) if position >= self.first() && !self.tombstone(position) => Some(read + 1),
+            _ => self.rank(id),
+        }
+    }
+}
