@@ -43,6 +43,8 @@ pub enum CommandId {
     XInfoHelp,
     /// XLEN
     XLen,
+    /// XNACK
+    XNack,
     /// XPENDING
     XPending,
     /// XRANGE

@@ -8,7 +8,7 @@ use super::spec::{
     Categories, CommandSpec, Flags, KeyFlags, KeySpec, block, command, integer, key, one_of, string, unix_time, word,
 };
 
-pub(super) static COMMANDS: [CommandSpec; 17] = [
+pub(super) static COMMANDS: [CommandSpec; 18] = [
     command("xack", CommandId::XAck, -4, "5.0.0")
         .categories(&[Categories::STREAM])
         .flags(&[Flags::WRITE, Flags::FAST])
@@ -212,6 +212,24 @@ pub(super) static COMMANDS: [CommandSpec; 17] = [
         .keys(&[KeySpec::at(1, &[KeyFlags::RO])])
         .docs("stream", "Counts the entries of a stream.", "O(1)")
         .arguments(&[key("key", 0)]),
+    command("xnack", CommandId::XNack, -7, "8.8.0")
+        .categories(&[Categories::STREAM])
+        .flags(&[Flags::WRITE, Flags::FAST])
+        .keys(&[KeySpec::at(1, &[KeyFlags::RW, KeyFlags::UPDATE])])
+        .docs(
+            "stream",
+            "Gives pending entries back to their group, for others to claim at once or after a delay.",
+            "O(log N) for each ID, N being the pending entries of the group",
+        )
+        .arguments(&[
+            key("key", 0),
+            string("group"),
+            one_of("mode", &[word("silent", "SILENT"), word("fail", "FAIL"), word("fatal", "FATAL")]),
+            block("ids", &[integer("numids"), string("id").multiple()]).token("IDS"),
+            integer("count").token("RETRYCOUNT").optional(),
+            word("force", "FORCE").optional(),
+            integer("milliseconds").token("DELAY").optional(),
+        ]),
     command("xpending", CommandId::XPending, -3, "5.0.0")
         .categories(&[Categories::STREAM])
         .flags(&[Flags::READONLY])

@@ -29,6 +29,11 @@ struct Outcome {
     dropped: Vec<StreamId>,
 }
 
+/// The delivery count after one more delivery. It stays a number that clients can read.
+pub(super) fn once_more(deliveries: u64) -> u64 {
+    deliveries.saturating_add(1).min(i64::MAX as u64)
+}
+
 /// Emits what a claim came to, in the order in which the pieces may be seen.
 fn settle(
     cx: &mut Cx<'_>,
@@ -43,7 +48,7 @@ fn settle(
         cx.emit(&Record::ConsumerCreate { at, group: name, consumer, now_ms });
     }
     if !outcome.dropped.is_empty() {
-        cx.emit(&Record::Acknowledge { at, group: name, ids: Ids::Slice(&outcome.dropped) });
+        cx.emit(&Record::Drop { at, group: name, ids: Ids::Slice(&outcome.dropped) });
     }
     let active = !outcome.claims.is_empty();
     if active {
@@ -121,9 +126,12 @@ pub fn xclaim(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
         // An ID that is named again finds what its first mention has made of it.
         let again = if ordered { None } else { outcome.claims.iter().rev().find(|claim| claim.id == id) };
         let pending = match again {
-            Some(claim) => Some((delivered_ms, claim.deliveries)),
+            Some(claim) => Some((now_ms.saturating_sub(delivered_ms) >= min_idle_ms, claim.deliveries)),
             None if !ordered && outcome.dropped.contains(&id) => None,
-            None => group.pel().get(id).map(|pending| (pending.delivered_ms, pending.deliveries)),
+            None => group.pel().get(id).map(|pending| {
+                let deferred = pending.is_deferred() && force;
+                (deferred || pending.is_idle(now_ms, min_idle_ms), pending.deliveries)
+            }),
         };
         if !stream.entries.contains(id) {
             if pending.is_some() {
@@ -132,21 +140,21 @@ pub fn xclaim(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
             continue;
         }
         let deliveries = match pending {
-            Some((since_ms, deliveries)) => {
-                if now_ms.saturating_sub(since_ms) < min_idle_ms {
-                    continue;
-                }
-                deliveries
-            }
+            Some((false, _)) => continue,
+            Some((true, deliveries)) => deliveries,
             None if force => 1,
             None => continue,
         };
-        let counted = if ids_only { deliveries } else { deliveries.saturating_add(1) };
+        let counted = if ids_only { deliveries } else { once_more(deliveries) };
         outcome.claims.push(Claimed { id, deliveries: retry_count.unwrap_or(counted) });
     }
     write_claims(stream, &outcome.claims, ids_only, reply);
     let (position, entries_read) = (group.last_delivered, group.entries_read);
     settle(cx, key, name, consumer, delivered_ms, &outcome)?;
+    if delivered_ms < now_ms {
+        // What looks delivered long ago may be old enough for someone at once.
+        cx.note_claimable(key);
+    }
     if last_id > position {
         let at = cx.at(key);
         cx.emit(&Record::GroupPosition { at, group: name, position: last_id, entries_read });
@@ -199,8 +207,8 @@ pub fn xautoclaim(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
         looks -= 1;
         if !stream.entries.contains(pending.id) {
             outcome.dropped.push(pending.id);
-        } else if now_ms.saturating_sub(pending.delivered_ms) >= min_idle_ms {
-            let deliveries = pending.deliveries.saturating_add(u64::from(!ids_only));
+        } else if pending.is_idle(now_ms, min_idle_ms) {
+            let deliveries = if ids_only { pending.deliveries } else { once_more(pending.deliveries) };
             outcome.claims.push(Claimed { id: pending.id, deliveries });
         }
     }

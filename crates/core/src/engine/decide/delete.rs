@@ -138,6 +138,6 @@ fn release(cx: &mut Cx<'_>, key: &[u8], id: StreamId) {
         stream.groups.iter().filter(|(_, group)| group.pel().contains(id)).map(|(name, _)| name.clone()).collect();
     for group in holders {
         let at = cx.at(key);
-        cx.emit(&Record::Acknowledge { at, group: &group, ids: Ids::Slice(&[id]) });
+        cx.emit(&Record::Drop { at, group: &group, ids: Ids::Slice(&[id]) });
     }
 }

@@ -132,7 +132,7 @@ pub fn stream(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
 
 fn write_group(cx: &Cx<'_>, stream: &Stream, name: &[u8], group: &Group, count: usize, reply: &mut Reply<'_>) {
     let pel = group.pel();
-    reply.map(7);
+    reply.map(8);
     reply.bulk(b"name");
     reply.bulk(name);
     reply.bulk(b"last-delivered-id");
@@ -143,13 +143,23 @@ fn write_group(cx: &Cx<'_>, stream: &Stream, name: &[u8], group: &Group, count: 
     write_lag(cx, stream, group, reply);
     reply.bulk(b"pel-count");
     reply.count(pel.len());
+    reply.bulk(b"nacked-count");
+    reply.count(group.released() + group.deferred());
     reply.bulk(b"pending");
     reply.array(usize::try_from(pel.len()).unwrap_or(usize::MAX).min(count));
     for pending in pel.range(StreamId::MIN).take(count) {
         reply.array(4);
         reply.id(pending.id);
-        reply.bulk(&group.consumer(pending.consumer).name);
-        reply.count(pending.delivered_ms);
+        match pending.consumer {
+            ConsumerRef::NOBODY => {
+                reply.bulk(b"");
+                reply.int(0);
+            }
+            of => {
+                reply.bulk(&group.consumer(of).name);
+                reply.count(pending.delivered_ms);
+            }
+        }
         reply.count(pending.deliveries);
     }
     reply.bulk(b"consumers");
