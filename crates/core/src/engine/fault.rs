@@ -88,9 +88,12 @@ faults! {
     CLAIM_NEGATIVE = "ERR min-idle-time must be a positive integer";
     XGROUP_NO_KEY = "ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you may want to use the MKSTREAM option to create an empty stream automatically.";
     XGROUP_ENTRIES_READ = "ERR value for ENTRIESREAD must be positive or -1";
+    XGROUP_MAXPENDING = "ERR value for MAXPENDING must be 0 or more";
+    XGROUP_NOT_EMPTY = "ERR the consumer has pending entries";
     BUSY_GROUP = "BUSYGROUP Consumer Group name already exists";
     AUTOCLAIM_COUNT = "ERR COUNT must be > 0";
     IDS_NOT_POSITIVE = "ERR Number of IDs must be a positive integer";
+    XACK_RANGE = "ERR RANGE takes two IDs: the first and the last to acknowledge";
     IDS_MISMATCH = "ERR The `numids` parameter must match the number of arguments";
     XNACK_MODE = "ERR mode must be SILENT, FAIL, or FATAL";
     XNACK_NUMIDS = "ERR numids must be a positive integer";

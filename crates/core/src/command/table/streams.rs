@@ -122,6 +122,17 @@ pub(super) static COMMANDS: [CommandSpec; 18] = [
     command("xgroup", CommandId::Container, -2, "5.0.0")
         .docs("stream", "Container of the commands that manage consumer groups.", "Depends on subcommand")
         .subcommands(&[
+            command("xgroup|cfgset", CommandId::XGroupCfgSet, -6, "8.8.0")
+                .categories(&[Categories::STREAM])
+                .flags(&[Flags::WRITE])
+                .keys(&[KeySpec::at(2, &[KeyFlags::RW, KeyFlags::UPDATE])])
+                .docs("stream", "Bounds how many entries of a group may be pending.", "O(1)")
+                .arguments(&[
+                    key("key", 0),
+                    string("group"),
+                    integer("max-pending").token("MAXPENDING").optional(),
+                    integer("max-pending-per-consumer").token("MAXPENDING-CONSUMER").optional(),
+                ]),
             command("xgroup|create", CommandId::XGroupCreate, -5, "5.0.0")
                 .categories(&[Categories::STREAM])
                 .flags(&[Flags::WRITE, Flags::DENYOOM])
@@ -140,7 +151,7 @@ pub(super) static COMMANDS: [CommandSpec; 18] = [
                 .keys(&[KeySpec::at(2, &[KeyFlags::RW, KeyFlags::INSERT])])
                 .docs("stream", "Makes a consumer in a group.", "O(1)")
                 .arguments(&[key("key", 0), string("group"), string("consumer")]),
-            command("xgroup|delconsumer", CommandId::XGroupDelConsumer, 5, "5.0.0")
+            command("xgroup|delconsumer", CommandId::XGroupDelConsumer, -5, "5.0.0")
                 .categories(&[Categories::STREAM])
                 .flags(&[Flags::WRITE])
                 .keys(&[KeySpec::at(2, &[KeyFlags::RW, KeyFlags::DELETE])])
@@ -193,6 +204,17 @@ pub(super) static COMMANDS: [CommandSpec; 18] = [
                 .flags(&[Flags::READONLY])
                 .keys(&[KeySpec::at(2, &[KeyFlags::RO, KeyFlags::ACCESS])])
                 .docs("stream", "Lists the consumer groups of a stream.", "O(N), N being the groups")
+                .arguments(&[key("key", 0)]),
+            command("xinfo|groupstats", CommandId::XInfoGroupStats, 3, "8.8.0")
+                .categories(&[Categories::STREAM])
+                .flags(&[Flags::READONLY])
+                .keys(&[KeySpec::at(2, &[KeyFlags::RO, KeyFlags::ACCESS])])
+                .docs(
+                    "stream",
+                    "Tells how well the groups of a stream keep up.",
+                    "O(N log M), N being the groups, M what is pending",
+                )
+                .tips(&["nondeterministic_output"])
                 .arguments(&[key("key", 0)]),
             command("xinfo|consumers", CommandId::XInfoConsumers, 4, "5.0.0")
                 .categories(&[Categories::STREAM])

@@ -53,11 +53,13 @@ pub fn dispatch(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resul
         C::XPending => pending::xpending(cx, args, reply),
         C::XGroupCreate => group::create(cx, args, reply),
         C::XGroupSetId => group::setid(cx, args, reply),
+        C::XGroupCfgSet => group::cfgset(cx, args, reply),
         C::XGroupDestroy => group::destroy(cx, args, reply),
         C::XGroupCreateConsumer => group::create_consumer(cx, args, reply),
         C::XGroupDelConsumer => group::delete_consumer(cx, args, reply),
         C::XInfoStream => stream_info::stream(cx, args, reply),
         C::XInfoGroups => stream_info::groups(cx, args, reply),
+        C::XInfoGroupStats => stream_info::group_stats(cx, args, reply),
         C::XInfoConsumers => stream_info::consumers(cx, args, reply),
 
         C::Get => strings::get(cx, args, reply),

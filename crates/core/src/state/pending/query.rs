@@ -110,6 +110,23 @@ impl Pel {
         range
     }
 
+    /// How many entries stand before the first that is not below `id`.
+    fn rank(&self, id: StreamId) -> u64 {
+        let at = self.node_of(id);
+        let Some(node) = self.nodes.get(at) else { return 0 };
+        let chunk_at = node.node.chunk_of(id);
+        let chunk = &node.node.chunks[chunk_at];
+        let nodes: u64 = self.nodes[..at].iter().map(|node| u64::from(node.len)).sum();
+        let chunks: u64 = node.node.chunks[..chunk_at].iter().map(|chunk| u64::from(chunk.len)).sum();
+        nodes + chunks + chunk.chunk.find(id).unwrap_or_else(|index| index) as u64
+    }
+
+    /// How many entries stand between two IDs, both included.
+    pub fn count_in(&self, from: StreamId, to: StreamId) -> u64 {
+        let end = to.next().map_or(self.len, |end| self.rank(end));
+        end.saturating_sub(self.rank(from))
+    }
+
     /// The ID that stands `n` places after the first that is not below `from`. Looks at the lengths of nodes and chunks.
     pub fn nth_from(&self, from: StreamId, n: u64) -> Option<StreamId> {
         let at = self.node_of(from);
