@@ -185,7 +185,45 @@ pub fn apply(state: &mut State, record: &Record<'_>, context: &Context) {
         Record::Acknowledge { at, group, ids } => {
             let Some(group) = group_mut(state, *at, group, context) else { return };
             for id in ids.iter() {
+                group.totals.acked += u64::from(group.remove_pending(id));
+            }
+        }
+        Record::GiveBack { at, group, first_order, due_ms, claims } => {
+            let Some(group) = group_mut(state, *at, group, context) else { return };
+            for (claim, order) in claims.iter().zip(*first_order..) {
+                group.give_back(claim.id, claim.deliveries, order, *due_ms);
+            }
+            if let Some(due_ms) = group.next_due_ms() {
+                state.db_mut(at.db).note_timer(at.key, due_ms);
+            }
+        }
+        Record::GroupOptions { at, group, options } => {
+            let Some(group) = group_mut(state, *at, group, context) else { return };
+            group.options = *options;
+        }
+        Record::AcknowledgeRange { at, group, from, to } => {
+            let Some(group) = group_mut(state, *at, group, context) else { return };
+            let removed = group.remove_range(*from, *to);
+            group.totals.acked += removed.len();
+            state.garbage.pel(removed);
+        }
+        Record::GiveBackAll { at, group, consumer, first_order } => {
+            let Some(group) = group_mut(state, *at, group, context) else { return };
+            if let Some(of) = group.find(consumer) {
+                group.give_back_all(of, *first_order);
+            }
+        }
+        Record::Drop { at, group, ids } => {
+            let Some(group) = group_mut(state, *at, group, context) else { return };
+            for id in ids.iter() {
                 group.remove_pending(id);
+            }
+        }
+        Record::ScanStart { at, group, start } => {
+            capture(state, *at);
+            // A hint for the next scan: no reply waits for it.
+            if let Some(group) = state.stream_mut(at.db, at.key).and_then(|stream| stream.group_mut(group)) {
+                group.scan_start = *start;
             }
         }
     }
@@ -228,8 +266,14 @@ fn group_mut<'s>(state: &'s mut State, at: At<'_>, group: &[u8], context: &Conte
 
 fn put(state: &mut State, at: At<'_>, expire_ms: u64, value: Value, context: &Context) {
     capture(state, at);
-    let slot =
-        Slot { value, expire_ms, position: context.position, version: state.next_version(), captured: state.snapshot };
+    let slot = Slot {
+        value,
+        expire_ms,
+        position: context.position,
+        version: state.next_version(),
+        captured: state.snapshot,
+        timer_ms: 0,
+    };
     if let Some(old) = state.db_mut(at.db).insert(at.key, slot) {
         state.garbage.value(old.value);
     }

@@ -40,6 +40,14 @@ impl Value {
         }
     }
 
+    /// When something happens to the value by time alone (Unix ms).
+    pub fn next_due_ms(&self) -> Option<u64> {
+        match self {
+            Value::String(_) => None,
+            Value::Stream(stream) => stream.next_due_ms(),
+        }
+    }
+
     const STRING: u8 = 1;
     const STREAM: u8 = 2;
 
@@ -80,6 +88,8 @@ pub struct Slot {
     pub version: u64,
     /// The snapshot (by number) that already has this key.
     pub captured: u64,
+    /// Under which time the key stands in the index of timers; 0 = in none. Kept by [`Database`].
+    pub timer_ms: u64,
 }
 
 impl Slot {
@@ -97,6 +107,8 @@ type Keys = IndexMap<Box<[u8]>, Slot, FixedState>;
 pub struct Database {
     keys: Keys,
     expiry: BTreeSet<(u64, Box<[u8]>)>,
+    /// Keys whose values change by time, by a time (Unix ms) that is not after the first such change.
+    timers: BTreeSet<(u64, Box<[u8]>)>,
     /// Log position after the newest record that removed a key: what a reply about a missing key waits for.
     pub removed_position: u64,
     /// Log position after the newest SWAPDB: what a reply about any key here waits for.
@@ -108,6 +120,7 @@ impl Database {
         Database {
             keys: IndexMap::with_hasher(FixedState::with_seed(seed)),
             expiry: BTreeSet::new(),
+            timers: BTreeSet::new(),
             removed_position: 0,
             swapped_position: 0,
         }
@@ -161,7 +174,12 @@ impl Database {
     }
 
     /// Puts a slot under a key; answers what was there.
-    pub fn insert(&mut self, key: &[u8], slot: Slot) -> Option<Slot> {
+    pub fn insert(&mut self, key: &[u8], mut slot: Slot) -> Option<Slot> {
+        slot.timer_ms = slot.value.next_due_ms().unwrap_or(0);
+        let timer_ms = slot.timer_ms;
+        if timer_ms != 0 {
+            self.timers.insert((timer_ms, key.into()));
+        }
         if slot.expire_ms != 0 {
             self.expiry.insert((slot.expire_ms, key.into()));
         }
@@ -181,6 +199,12 @@ impl Database {
         {
             self.expiry.remove(&(old.expire_ms, key.into()));
         }
+        if let Some(old) = &old
+            && old.timer_ms != 0
+            && old.timer_ms != timer_ms
+        {
+            self.timers.remove(&(old.timer_ms, key.into()));
+        }
         old
     }
 
@@ -190,7 +214,42 @@ impl Database {
         if slot.expire_ms != 0 {
             self.expiry.remove(&(slot.expire_ms, key.into()));
         }
+        if slot.timer_ms != 0 {
+            self.timers.remove(&(slot.timer_ms, key.into()));
+        }
         Some(slot)
+    }
+
+    /// Something will happen to the value of a key at `due_ms`.
+    pub fn note_timer(&mut self, key: &[u8], due_ms: u64) {
+        if let Some(slot) = self.keys.get_mut(key)
+            && (slot.timer_ms == 0 || due_ms < slot.timer_ms)
+        {
+            let old = std::mem::replace(&mut slot.timer_ms, due_ms);
+            if old != 0 {
+                self.timers.remove(&(old, key.into()));
+            }
+            self.timers.insert((due_ms, key.into()));
+        }
+    }
+
+    /// Asks the value of a key again when something happens to it. What was planned may have been called off: nothing
+    /// notices that before its time.
+    pub fn refresh_timer(&mut self, key: &[u8]) {
+        let Some(slot) = self.keys.get_mut(key) else { return };
+        let due_ms = slot.value.next_due_ms().unwrap_or(0);
+        let old = std::mem::replace(&mut slot.timer_ms, due_ms);
+        if old != 0 {
+            self.timers.remove(&(old, key.into()));
+        }
+        if due_ms != 0 {
+            self.timers.insert((due_ms, key.into()));
+        }
+    }
+
+    /// The key to whose value something may happen first, and when (Unix ms).
+    pub fn next_timer(&self) -> Option<(u64, &[u8])> {
+        self.timers.first().map(|(ms, key)| (*ms, key.as_ref()))
     }
 
     /// Sets when a key is gone (0 = never).
@@ -219,6 +278,7 @@ impl Database {
     /// Takes everything out.
     pub fn clear(&mut self) -> impl Iterator<Item = Slot> + use<> {
         self.expiry.clear();
+        self.timers.clear();
         let hasher = self.keys.hasher().clone();
         std::mem::replace(&mut self.keys, IndexMap::with_hasher(hasher)).into_iter().map(|(_, slot)| slot)
     }
@@ -381,6 +441,7 @@ impl State {
             position,
             version: self.next_version(),
             captured: self.snapshot,
+            timer_ms: 0,
         };
         self.databases[captured.db].insert(&captured.key, slot);
     }
@@ -481,8 +542,16 @@ impl State {
     /// Every invariant of everything.
     pub fn check(&self) -> Result<(), String> {
         for (number, db) in self.databases.iter().enumerate() {
-            let mut expiring = 0;
+            let (mut expiring, mut timed) = (0, 0);
             for (key, slot) in db.iter() {
+                timed += usize::from(slot.timer_ms != 0);
+                let due_ms = slot.value.next_due_ms().unwrap_or(u64::MAX);
+                if (slot.timer_ms == 0 && due_ms != u64::MAX)
+                    || slot.timer_ms > due_ms
+                    || (slot.timer_ms != 0 && !db.timers.contains(&(slot.timer_ms, key.into())))
+                {
+                    return Err(format!("key {} of database {number} misses its time", key.escape_ascii()));
+                }
                 if slot.expire_ms != 0 {
                     expiring += 1;
                     if !db.expiry.contains(&(slot.expire_ms, key.into())) {
@@ -497,6 +566,9 @@ impl State {
                         .check()
                         .map_err(|why| format!("stream {} of database {number}: {why}", key.escape_ascii()))?;
                 }
+            }
+            if timed != db.timers.len() {
+                return Err(format!("database {number}: {timed} keys have timers, the index has {}", db.timers.len()));
             }
             if expiring != db.expiry.len() {
                 return Err(format!("database {number}: {expiring} keys expire, the index has {}", db.expiry.len()));

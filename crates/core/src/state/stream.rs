@@ -44,6 +44,11 @@ impl Stream {
         self.groups.get_mut(name).map(Arc::make_mut)
     }
 
+    /// When a group has something to do by time alone (Unix ms).
+    pub fn next_due_ms(&self) -> Option<u64> {
+        self.groups.values().filter_map(|group| group.next_due_ms()).min()
+    }
+
     /// ID of the first entry, `0-0` when there is none.
     pub fn first_id(&self) -> StreamId {
         self.entries.first_id().unwrap_or(StreamId::MIN)

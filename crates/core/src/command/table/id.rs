@@ -21,6 +21,8 @@ pub enum CommandId {
     XDel,
     /// XDELEX
     XDelEx,
+    /// XGROUP CFGSET
+    XGroupCfgSet,
     /// XGROUP CREATE
     XGroupCreate,
     /// XGROUP CREATECONSUMER
@@ -35,6 +37,8 @@ pub enum CommandId {
     XGroupHelp,
     /// XINFO STREAM
     XInfoStream,
+    /// XINFO GROUPSTATS
+    XInfoGroupStats,
     /// XINFO GROUPS
     XInfoGroups,
     /// XINFO CONSUMERS
@@ -43,6 +47,8 @@ pub enum CommandId {
     XInfoHelp,
     /// XLEN
     XLen,
+    /// XNACK
+    XNack,
     /// XPENDING
     XPending,
     /// XRANGE
