@@ -3,12 +3,16 @@
 use crate::command::args::Args;
 use crate::command::parse::{self, is};
 use crate::engine::Cx;
+use crate::engine::events::EventClass;
 use crate::engine::fault::Fault;
 use crate::id::StreamId;
 use crate::record::Record;
 use crate::resp::encode::Reply;
 use crate::state::group::Group;
 use crate::state::stream::Stream;
+
+/// The event of a consumer that comes to be, whatever command makes it.
+pub(super) const CONSUMER_CREATED: &str = "xgroup-createconsumer";
 
 /// Options of CREATE and SETID.
 struct Options {
@@ -73,10 +77,13 @@ pub fn create(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
         return Err(Fault::BUSY_GROUP);
     }
     let (at, entries_read) = (cx.at(key), entries_read(options.entries_read, stream));
-    if stream.is_none() {
+    let is_new = stream.is_none();
+    if is_new {
         cx.emit(&Record::StreamCreate { at });
     }
     cx.emit(&Record::GroupCreate { at, group: name, position, entries_read });
+    cx.notify_new(is_new, key);
+    cx.notify(EventClass::Stream, "xgroup-create", key);
     reply.ok();
     Ok(())
 }
@@ -95,6 +102,7 @@ pub fn setid(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(
     };
     let (at, entries_read) = (cx.at(key), entries_read(options.entries_read, Some(stream)));
     cx.emit(&Record::GroupPosition { at, group: name, position, entries_read });
+    cx.notify(EventClass::Stream, "xgroup-setid", key);
     reply.ok();
     Ok(())
 }
@@ -106,6 +114,7 @@ pub fn destroy(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result
     if there {
         let at = cx.at(key);
         cx.emit(&Record::GroupDestroy { at, group: name });
+        cx.notify(EventClass::Stream, "xgroup-destroy", key);
     }
     reply.int(i64::from(there));
     Ok(())
@@ -118,6 +127,7 @@ pub fn create_consumer(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -
     if new {
         let (at, now_ms) = (cx.at(key), cx.now_ms());
         cx.emit(&Record::ConsumerCreate { at, group: name, consumer, now_ms });
+        cx.notify(EventClass::Stream, CONSUMER_CREATED, key);
     }
     reply.int(i64::from(new));
     Ok(())
@@ -131,6 +141,7 @@ pub fn delete_consumer(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -
     if had.is_some() {
         let at = cx.at(key);
         cx.emit(&Record::ConsumerDelete { at, group: name, consumer });
+        cx.notify(EventClass::Stream, "xgroup-delconsumer", key);
     }
     reply.count(had.unwrap_or(0));
     Ok(())

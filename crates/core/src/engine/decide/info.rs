@@ -10,6 +10,7 @@ use super::keys::database_count;
 use crate::command::args::Args;
 use crate::engine::Cx;
 use crate::engine::fault::Fault;
+use crate::engine::pubsub::TopicKind;
 use crate::resp::encode::Reply;
 
 /// A section: its name in small letters and in its head, whether INFO alone and INFO ALL show it.
@@ -113,7 +114,7 @@ fn clients(cx: &Cx<'_>, lines: &mut Lines<'_>) {
     lines.put("client_recent_max_output_buffer", output_max);
     lines.put("blocked_clients", engine.blocked_count());
     lines.put("tracking_clients", 0);
-    lines.put("pubsub_clients", 0);
+    lines.put("pubsub_clients", engine.pubsub.subscriber_count());
     lines.put("watching_clients", watching);
     lines.put("clients_in_timeout_table", engine.blocked.deadline_count());
     lines.put("total_watched_keys", watched);
@@ -178,8 +179,10 @@ fn stats(cx: &Cx<'_>, lines: &mut Lines<'_>) {
     lines.put("evicted_clients", 0);
     lines.put("keyspace_hits", of.keyspace_hits);
     lines.put("keyspace_misses", of.keyspace_misses);
-    lines.put("pubsub_channels", 0);
-    lines.put("pubsub_patterns", 0);
+    let pubsub = &cx.engine_ref().pubsub;
+    lines.put("pubsub_channels", pubsub.topic_count(TopicKind::Channel));
+    lines.put("pubsub_patterns", pubsub.topic_count(TopicKind::Pattern));
+    lines.put("pubsubshard_channels", pubsub.topic_count(TopicKind::Shard));
     lines.put("total_error_replies", of.errors);
     lines.put("total_blocked_clients", of.blocked_total);
     lines.put("client_query_buffer_limit_disconnections", of.query_buffer_disconnections);

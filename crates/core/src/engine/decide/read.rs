@@ -6,8 +6,10 @@
 
 use smallvec::SmallVec;
 
+use super::group::CONSUMER_CREATED;
 use crate::command::args::{Args, OwnedArgs};
 use crate::command::parse::{self, is};
+use crate::engine::events::EventClass;
 use crate::engine::fault::Fault;
 use crate::engine::{Cx, Engine};
 use crate::id::StreamId;
@@ -212,6 +214,7 @@ pub fn xreadgroup(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
         let known = cx.stream(key)?.and_then(|stream| stream.group(name)).is_some_and(|g| g.find(consumer).is_some());
         if !known {
             cx.emit(&Record::ConsumerCreate { at, group: name, consumer, now_ms });
+            cx.notify(EventClass::Stream, CONSUMER_CREATED, key);
         }
     }
     // The head holds the number of streams that have something, which with several is known only at the end.
