@@ -202,8 +202,7 @@ impl Engine {
     pub(crate) fn publish_to_shard(&mut self, channel: &[u8], payload: &[u8], gate: u64) -> u64 {
         let pubsub = std::mem::take(&mut self.pubsub);
         let subscribers = pubsub.topics[TopicKind::Shard as usize].get(channel);
-        let receivers =
-            subscribers.map_or(0, |all| self.push_to_all(all, &[b"smessage", channel, payload], gate));
+        let receivers = subscribers.map_or(0, |all| self.push_to_all(all, &[b"smessage", channel, payload], gate));
         self.pubsub = pubsub;
         receivers
     }

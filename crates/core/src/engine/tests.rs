@@ -1,7 +1,9 @@
 //! Commands from outside: bytes go in, bytes come out, time is what the test says.
 
 mod clients;
+mod events;
 mod keys;
+mod pubsub;
 mod server;
 mod strings;
 

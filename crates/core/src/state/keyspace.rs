@@ -12,6 +12,7 @@ use indexmap::IndexMap;
 use crate::limits::DATABASES;
 use crate::state::codec::{Corrupt, Reader, put_bytes};
 use crate::state::garbage::Garbage;
+use crate::state::sizes::{SizeClass, Sizes};
 use crate::state::stream::Stream;
 
 /// What a key holds.
@@ -97,6 +98,8 @@ type Keys = IndexMap<Box<[u8]>, Slot, FixedState>;
 pub struct Database {
     keys: Keys,
     expiry: BTreeSet<(u64, Box<[u8]>)>,
+    /// How large the values are.
+    sizes: Sizes,
     /// Log position after the newest record that removed a key: what a reply about a missing key waits for.
     pub removed_position: u64,
     /// Log position after the newest SWAPDB: what a reply about any key here waits for.
@@ -108,6 +111,7 @@ impl Database {
         Database {
             keys: IndexMap::with_hasher(FixedState::with_seed(seed)),
             expiry: BTreeSet::new(),
+            sizes: Sizes::default(),
             removed_position: 0,
             swapped_position: 0,
         }
@@ -160,8 +164,14 @@ impl Database {
         self.keys.iter().map(|(key, slot)| (key.as_ref(), slot))
     }
 
+    /// How large the values are, as INFO shows it.
+    pub fn sizes(&self) -> &Sizes {
+        &self.sizes
+    }
+
     /// Puts a slot under a key; answers what was there.
     pub fn insert(&mut self, key: &[u8], slot: Slot) -> Option<Slot> {
+        self.sizes.add(SizeClass::of(&slot.value));
         if slot.expire_ms != 0 {
             self.expiry.insert((slot.expire_ms, key.into()));
         }
@@ -175,11 +185,11 @@ impl Database {
                 return None;
             }
         };
-        if let Some(old) = &old
-            && old.expire_ms != 0
-            && old.expire_ms != expire_ms
-        {
-            self.expiry.remove(&(old.expire_ms, key.into()));
+        if let Some(old) = &old {
+            self.sizes.remove(SizeClass::of(&old.value));
+            if old.expire_ms != 0 && old.expire_ms != expire_ms {
+                self.expiry.remove(&(old.expire_ms, key.into()));
+            }
         }
         old
     }
@@ -187,6 +197,7 @@ impl Database {
     /// Takes a key away. The last key moves to its place: SCAN goes from the last place down and so misses none.
     pub fn remove(&mut self, key: &[u8]) -> Option<Slot> {
         let slot = self.keys.swap_remove(key)?;
+        self.sizes.remove(SizeClass::of(&slot.value));
         if slot.expire_ms != 0 {
             self.expiry.remove(&(slot.expire_ms, key.into()));
         }
@@ -219,6 +230,7 @@ impl Database {
     /// Takes everything out.
     pub fn clear(&mut self) -> impl Iterator<Item = Slot> + use<> {
         self.expiry.clear();
+        self.sizes = Sizes::default();
         let hasher = self.keys.hasher().clone();
         std::mem::replace(&mut self.keys, IndexMap::with_hasher(hasher)).into_iter().map(|(_, slot)| slot)
     }
@@ -240,6 +252,8 @@ pub struct State {
     pub snapshot: u64,
     /// The snapshot that is being taken.
     capture: Option<Capture>,
+    /// A value that the record being applied may change in size: its database, its place, where it counted before.
+    measured: Option<(usize, usize, SizeClass)>,
 }
 
 /// A key as it was when the snapshot began.
@@ -275,6 +289,7 @@ impl State {
             garbage: Garbage::default(),
             snapshot: 0,
             capture: None,
+            measured: None,
         }
     }
 
@@ -390,7 +405,29 @@ impl State {
         self.versions
     }
 
-    /// The stream under a key, whatever its time, to be changed; `None` if there is none.
+    /// The key whatever its time, to be changed by a record in ways that may change the size of its value: at its end
+    /// [`State::remeasure`] notes the new size.
+    #[inline]
+    pub fn resized(&mut self, db: usize, key: &[u8]) -> Option<&mut Slot> {
+        let (place, _, slot) = self.databases[db].keys.get_full_mut(key)?;
+        self.measured = Some((db, place, SizeClass::of(&slot.value)));
+        Some(slot)
+    }
+
+    /// A record has been applied: its value counts by its new size.
+    #[inline]
+    pub fn remeasure(&mut self) {
+        let Some((db, place, before)) = self.measured.take() else { return };
+        let db = &mut self.databases[db];
+        let Some((_, slot)) = db.keys.get_index(place) else { return };
+        let after = SizeClass::of(&slot.value);
+        if before != after {
+            db.sizes.remove(before);
+            db.sizes.add(after);
+        }
+    }
+
+    /// The stream under a key, whatever its time, to be changed (not in size); `None` if there is none.
     pub fn stream_mut(&mut self, db: usize, key: &[u8]) -> Option<&mut Stream> {
         match &mut self.databases[db].get_mut(key)?.value {
             Value::Stream(stream) => Some(stream),
@@ -407,7 +444,9 @@ impl State {
     pub fn check(&self) -> Result<(), String> {
         for (number, db) in self.databases.iter().enumerate() {
             let mut expiring = 0;
+            let mut sizes = Sizes::default();
             for (key, slot) in db.iter() {
+                sizes.add(SizeClass::of(&slot.value));
                 if slot.expire_ms != 0 {
                     expiring += 1;
                     if !db.expiry.contains(&(slot.expire_ms, key.into())) {
@@ -422,6 +461,9 @@ impl State {
                         .check()
                         .map_err(|why| format!("stream {} of database {number}: {why}", key.escape_ascii()))?;
                 }
+            }
+            if sizes != db.sizes {
+                return Err(format!("database {number}: its values are not as large as the histograms say"));
             }
             if expiring != db.expiry.len() {
                 return Err(format!("database {number}: {expiring} keys expire, the index has {}", db.expiry.len()));

@@ -25,7 +25,7 @@ const fn section(name: &'static str, title: &'static str, by_default: bool, in_a
     Section { name, title, by_default, in_all }
 }
 
-const SECTIONS: [Section; 13] = [
+const SECTIONS: [Section; 14] = [
     section("server", "Server", true, true),
     section("clients", "Clients", true, true),
     section("memory", "Memory", true, true),
@@ -39,6 +39,7 @@ const SECTIONS: [Section; 13] = [
     section("latencystats", "Latencystats", false, true),
     section("cluster", "Cluster", true, true),
     section("keyspace", "Keyspace", true, true),
+    section("keysizes", "Keysizes", true, true),
 ];
 
 /// INFO [section …]
@@ -69,6 +70,7 @@ pub fn info(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<()
             "errorstats" => error_stats(cx, &mut lines),
             "cluster" => lines.put("cluster_enabled", 0),
             "keyspace" => keyspace(cx, &mut lines),
+            "keysizes" => key_sizes(cx, &mut lines),
             _ => {}
         }
         if matches!(section.name, "server" | "memory" | "persistence" | "stats" | "cpu") {
@@ -215,6 +217,15 @@ fn keyspace(cx: &Cx<'_>, lines: &mut Lines<'_>) {
         if !db.is_empty() {
             let value = format!("keys={},expires={},avg_ttl=0,subexpiry=0", db.len(), db.expiring());
             lines.put(&format!("db{number}"), value);
+        }
+    }
+}
+
+/// Strings are as in Redis 8, which has no streams here.
+fn key_sizes(cx: &Cx<'_>, lines: &mut Lines<'_>) {
+    for (number, db) in cx.state().databases().iter().enumerate().take(database_count(cx)) {
+        for (kind, bins) in db.sizes().lines() {
+            lines.put(&format!("db{number}_distrib_{kind}"), bins);
         }
     }
 }
