@@ -168,19 +168,19 @@ fn main() {
     let mut entries = Entries::decode(&mut Reader::new(&bytes)).expect("just encoded");
     ns_each("remove, random", COUNT, || {
         for &id in &ids {
-            black_box(entries.remove(id));
+            black_box(entries.remove(id, LIMITS));
         }
     });
     let mut entries = Entries::decode(&mut Reader::new(&bytes)).expect("just encoded");
     ns_each("remove, from the front", COUNT, || {
         for n in 0..COUNT {
-            black_box(entries.remove(id(n)));
+            black_box(entries.remove(id(n), LIMITS));
         }
     });
     ns_each("push + remove at once", COUNT, || {
         for n in COUNT..2 * COUNT {
             entries.push(id(n), field.into_iter(), LIMITS);
-            entries.remove(id(n));
+            entries.remove(id(n), LIMITS);
         }
     });
 

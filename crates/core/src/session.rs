@@ -39,8 +39,10 @@ pub struct Watch {
     pub db: usize,
     /// The key.
     pub key: Box<[u8]>,
-    /// Version of its slot; 0 = there was no such key.
+    /// Its version then: `State::watch_version`.
     pub version: u64,
+    /// There was no such key.
+    pub missing: bool,
 }
 
 /// What a blocked reader waits for.
@@ -166,8 +168,8 @@ impl Client {
         }
     }
 
-    /// Back to how a new connection is (RESET), but for its identity and authentication, and for its subscriptions,
-    /// which the engine ends.
+    /// Back to how a new connection is (RESET), but for its identity and authentication, and for what it watches and
+    /// is subscribed to, which the engine ends.
     pub fn reset(&mut self) {
         self.db = 0;
         self.protocol = Protocol::Resp2;
@@ -176,6 +178,5 @@ impl Client {
         self.no_evict = false;
         self.no_touch = false;
         self.transaction = None;
-        self.watches.clear();
     }
 }

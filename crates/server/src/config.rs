@@ -174,7 +174,8 @@ impl Reading {
                 continue;
             }
             let place = format!("{file}:{}", number + 1);
-            (bytes.clear(), spans.clear());
+            bytes.clear();
+            spans.clear();
             if split_words(line, &mut bytes, &mut spans).is_none() {
                 return Err(ConfigError::Wrong { place, what: "unbalanced quotes".into() });
             }

@@ -11,6 +11,7 @@
 mod commits;
 mod saving;
 
+use impel_core::command::table::CommandId;
 use impel_core::engine::Engine;
 use impel_core::engine::blocked::ClientIndex;
 use impel_core::engine::facts::{Facts, Request, Saving as SavingFacts};
@@ -110,8 +111,8 @@ impl Node {
         self.engine.tick(facts);
     }
 
-    /// A turn ends. `quiet`: nothing was read in it, so a commit would not gain by waiting for more.
-    pub fn end_turn(&mut self, facts: &Facts<'_>, quiet: bool) -> Turn {
+    /// A turn ends.
+    pub fn end_turn(&mut self, facts: &Facts<'_>) -> Turn {
         let mut turn = Turn::default();
         self.engine.resume(facts);
         for request in self.engine.take_requests() {
@@ -126,9 +127,8 @@ impl Node {
         }
         self.answer_waits(facts.now_ms);
         self.save(facts.now_ms, &mut turn);
-        let commit = self.commits.next(&mut self.engine, facts.now_ms, quiet);
-        turn.again |= commit.is_none() && self.commits.waits_for_quiet();
-        turn.commit = commit;
+        turn.commit = self.commits.next(&mut self.engine, facts.now_ms);
+        turn.again |= self.commits.is_held();
         turn.deadline_ms = [
             self.engine.next_deadline_ms(),
             self.commits.deadline_ms(),
@@ -204,9 +204,16 @@ impl Node {
         self.engine.client_mut(index)
     }
 
-    /// Ends the wait of the client with that ID, if it is still there.
-    pub fn answer(&mut self, client: u64, answer: impl FnOnce(&mut Reply<'_>)) {
-        if let Some(index) = self.engine.find_client(client) {
+    /// Ends the wait of the client with that ID, if it still waits for the end of that command: it may have been
+    /// unblocked, and wait for something else by now.
+    pub fn answer(&mut self, client: u64, command: CommandId, answer: impl FnOnce(&mut Reply<'_>)) {
+        if let Some(index) = self.engine.find_client(client)
+            && self
+                .engine
+                .client(index)
+                .and_then(|client| client.wait.as_ref())
+                .is_some_and(|wait| wait.command == command)
+        {
             self.engine.end_wait(index, answer);
         }
     }
@@ -233,7 +240,7 @@ impl Node {
 
     fn answer_waits(&mut self, now_ms: u64) {
         for (client, synced) in self.commits.ended_waits(now_ms) {
-            self.answer(client, |reply| {
+            self.answer(client, CommandId::WaitAof, |reply| {
                 reply.array(2);
                 reply.int(i64::from(synced));
                 // No replicas.

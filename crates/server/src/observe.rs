@@ -1,4 +1,4 @@
-//! What only the process knows, for INFO: who it is, memory, saving, CPU time. One value of [`Observed`] is shared by
+//! What only the process knows, for INFO, beside what the engine writes there itself: who it is, memory, CPU time. One value of [`Observed`] is shared by
 //! the loop, which keeps it up to date, and by the engine, which asks.
 
 use std::cell::Cell;
@@ -7,13 +7,11 @@ use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::Write;
 
+use impel_core::engine::decide::info::human;
 use impel_core::engine::facts::{Host, Saving};
 use impel_core::settings::{AppendFsync, Settings};
 
 use crate::memory;
-
-/// The version of Redis whose commands and replies clients may expect.
-pub const REDIS_VERSION: &str = "8.2.3";
 
 /// Unpredictable bits.
 pub fn random_u64() -> u64 {
@@ -24,7 +22,6 @@ pub fn random_u64() -> u64 {
 #[derive(Clone, Debug, Default)]
 struct Shown {
     port: u16,
-    maxmemory_bytes: u64,
     appendonly: bool,
     appendfsync: AppendFsync,
 }
@@ -75,26 +72,18 @@ impl Observed {
 
     /// Settings have changed.
     pub fn show(&self, settings: &Settings) {
-        *self.shown.borrow_mut() = Shown {
-            port: settings.port,
-            maxmemory_bytes: settings.maxmemory_bytes,
-            appendonly: settings.appendonly,
-            appendfsync: settings.appendfsync,
-        };
+        *self.shown.borrow_mut() =
+            Shown { port: settings.port, appendonly: settings.appendonly, appendfsync: settings.appendfsync };
     }
 
     fn server(&self, out: &mut Lines<'_>) {
         let uptime_s = self.now_us.get().saturating_sub(self.started_us) / 1_000_000;
-        out.line("redis_version", REDIS_VERSION);
         out.line("impel_version", env!("CARGO_PKG_VERSION"));
-        out.line("redis_mode", "standalone");
         out.line("os", &self.os);
-        out.line("arch_bits", usize::BITS);
         out.line("multiplexing_api", "epoll");
         out.line("process_id", std::process::id());
         out.line("run_id", &self.run_id);
         out.line("tcp_port", self.shown.borrow().port);
-        out.line("server_time_usec", self.now_us.get());
         out.line("uptime_in_seconds", uptime_s);
         out.line("uptime_in_days", uptime_s / 86_400);
         out.line("executable", &self.executable);
@@ -103,16 +92,10 @@ impl Observed {
 
     fn memory(&self, out: &mut Lines<'_>) {
         let (used, peak, rss) = (memory::used_bytes(), memory::peak_bytes(), resident_bytes());
-        let max = self.shown.borrow().maxmemory_bytes;
-        out.line("used_memory", used);
-        out.line("used_memory_human", human(used));
         out.line("used_memory_rss", rss);
         out.line("used_memory_rss_human", human(rss));
         out.line("used_memory_peak", peak);
         out.line("used_memory_peak_human", human(peak));
-        out.line("maxmemory", max);
-        out.line("maxmemory_human", human(max));
-        out.line("maxmemory_policy", "noeviction");
         out.line("mem_fragmentation_ratio", format!("{:.2}", if used == 0 { 0.0 } else { rss as f64 / used as f64 }));
         out.line("mem_allocator", "system");
     }
@@ -121,13 +104,6 @@ impl Observed {
         let saving = self.saving.get();
         let status = |ok: bool| if ok { "ok" } else { "err" };
         let shown = self.shown.borrow();
-        out.line("loading", 0);
-        out.line("rdb_changes_since_last_save", saving.changes_since);
-        out.line("rdb_bgsave_in_progress", u8::from(saving.running));
-        out.line("rdb_last_save_time", saving.last_success_s);
-        out.line("rdb_last_bgsave_status", status(saving.last_ok));
-        out.line("aof_enabled", u8::from(shown.appendonly));
-        out.line("aof_rewrite_in_progress", u8::from(shown.appendonly && saving.running));
         out.line("aof_last_bgrewrite_status", status(saving.last_ok));
         out.line("aof_last_write_status", status(self.log_ok.get()));
         if shown.appendonly {
@@ -175,21 +151,6 @@ impl Lines<'_> {
     }
 }
 
-/// `1.50M`: as Redis shows sizes.
-fn human(bytes: u64) -> String {
-    const UNITS: [&str; 5] = ["K", "M", "G", "T", "P"];
-    if bytes < 1024 {
-        return format!("{bytes}B");
-    }
-    let mut value = bytes as f64 / 1024.0;
-    let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    format!("{value:.2}{}", UNITS[unit])
-}
-
 /// Memory of the process that is in RAM; 0 where the system does not tell.
 fn resident_bytes() -> u64 {
     let statm = fs::read_to_string("/proc/self/statm").unwrap_or_default();
@@ -212,13 +173,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_shown_as_redis_does() {
-        for (bytes, shown) in [(0, "0B"), (1023, "1023B"), (1024, "1.00K"), (1_572_864, "1.50M"), (1 << 40, "1.00T")] {
-            assert_eq!(human(bytes), shown);
-        }
-    }
-
-    #[test]
     fn the_sections_hold_what_clients_look_for() {
         let observed = Observed::new(&Settings::default(), "", 5_000_000);
         observed.now_us.set(95_000_000);
@@ -231,9 +185,9 @@ mod tests {
             let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
             line.unwrap_or_else(|| panic!("no {name} in {text}")).to_owned()
         };
-        assert_eq!((value("uptime_in_seconds"), value("redis_mode")), ("90".into(), "standalone".into()));
+        assert_eq!(value("uptime_in_seconds"), "90");
         assert_eq!((value("run_id").len(), value("tcp_port")), (40, "6379".into()));
-        assert_eq!((value("aof_enabled"), value("aof_last_write_status")), ("1".into(), "ok".into()));
+        assert_eq!((value("aof_fsync"), value("aof_last_write_status")), ("always".into(), "ok".into()));
         assert!(value("used_memory_rss").parse::<u64>().unwrap() > 0);
         assert!(value("used_cpu_user").parse::<f64>().unwrap() >= 0.0);
         assert!(text.ends_with("\r\n"));

@@ -108,6 +108,9 @@ impl Server {
             listener.register(poll.registry(), Token(LISTENERS + place))?;
             ::log::info!("Ready to accept connections on {listener}");
         }
+        if node.settings().port != 0 {
+            ::log::info!("connect with any client for Redis, for example: redis-cli -p {}", node.settings().port);
+        }
         match (&opened.dir, &syncer) {
             (Some(dir), Some(_)) => ::log::info!("changes are kept in {}", dir.log().display()),
             (Some(dir), None) => ::log::info!("only snapshots are kept, in {}", dir.snapshots().display()),
@@ -177,7 +180,6 @@ impl Server {
         }
         self.node.on_tick(&facts);
         let again = std::mem::replace(&mut self.again, std::mem::take(&mut self.scratch));
-        let mut quiet = again.is_empty();
         let first_client = LISTENERS + self.listeners.len();
         let mut signalled = false;
         let mut accept = self.accept_retry_ms.is_some_and(|at_ms| at_ms <= facts.now_ms);
@@ -186,7 +188,7 @@ impl Server {
                 WAKER => {}
                 SIGNALS => signalled = true,
                 Token(number) if number < first_client => accept = true,
-                Token(number) => quiet &= !self.on_event(number - first_client, event, &facts),
+                Token(number) => self.on_event(number - first_client, event, &facts),
             }
         }
         for &index in &again {
@@ -198,7 +200,7 @@ impl Server {
             self.accept(facts.now_ms);
         }
 
-        let turn = self.node.end_turn(&facts, quiet);
+        let turn = self.node.end_turn(&facts);
         let Turn { commit, snapshot, requests, mut deadline_ms, again } = turn;
         if let (Some(commit), Some(syncer)) = (commit, &self.syncer) {
             syncer.commit(commit);

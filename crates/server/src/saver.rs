@@ -3,16 +3,16 @@
 //! It publishes only after it was told to finish, and then removes snapshots that are not needed any more. When its
 //! channel closes before that, it leaves nothing behind.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use impel_core::state::keyspace::Captured;
 use mio::Waker;
 
-use crate::disk::DataDir;
+use crate::disk::{DataDir, DiskError};
 use crate::image::Encoder;
 use crate::snapshots::{self, SnapshotError, SnapshotInfo};
 
@@ -38,6 +38,7 @@ pub struct Saver {
     pieces: Sender<Piece>,
     ended: Receiver<Result<Saved, SnapshotError>>,
     written: Arc<AtomicU64>,
+    folder: PathBuf,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -48,13 +49,14 @@ impl Saver {
         let (outbox, ended) = mpsc::channel();
         let written = Arc::new(AtomicU64::new(0));
         let counter = written.clone();
+        let folder = dir.snapshots().to_owned();
         let thread = thread::Builder::new().name("impel-snapshot".into()).spawn(move || {
             if let Some(result) = write(&dir, position, now_ms, &inbox, &counter, &waker) {
                 let _ = outbox.send(result);
                 let _ = waker.wake();
             }
         })?;
-        Ok(Saver { pieces, ended, written, thread: Some(thread) })
+        Ok(Saver { pieces, ended, written, folder, thread: Some(thread) })
     }
 
     /// Hands keys over.
@@ -75,14 +77,14 @@ impl Saver {
 
     /// How it ended, once it has.
     pub fn try_ended(&self) -> Option<Result<Saved, SnapshotError>> {
-        self.ended.try_recv().ok()
-    }
-
-    /// Waits a little for the end.
-    pub fn wait_ended(&self, at_most: Duration) -> Option<Result<Saved, SnapshotError>> {
-        match self.ended.recv_timeout(at_most) {
+        match self.ended.try_recv() {
             Ok(result) => Some(result),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
+            Err(TryRecvError::Empty) => None,
+            // It panicked: there is no snapshot, and the next attempt must not wait for this one.
+            Err(TryRecvError::Disconnected) => {
+                let source = std::io::Error::other("its writer broke off");
+                Some(Err(DiskError { action: "write a snapshot in", path: self.folder.clone(), source }.into()))
+            }
         }
     }
 }

@@ -88,11 +88,6 @@ impl Syncer {
         self.done.try_recv().ok()
     }
 
-    /// Waits until the commit in flight is done.
-    pub fn wait_done(&self) -> Option<Done> {
-        self.done.recv().ok()
-    }
-
     /// Ends the thread when it has done all its jobs; the log is closed then.
     pub fn stop(mut self) {
         self.end();

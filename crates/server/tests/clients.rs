@@ -231,3 +231,27 @@ fn many_clients_at_once() {
     }
     assert_eq!(clients[0].ask(&["XLEN", "s"]), Reply::Int(1000));
 }
+
+#[test]
+fn over_maxmemory_additions_are_refused_and_removals_are_not() {
+    let (_folder, server) = server(&["--maxmemory", "20mb"]);
+    let mut client = server.client();
+    let value = "x".repeat(100_000);
+    let mut added = 0;
+    let refusal = loop {
+        match client.ask(&["XADD", "s", "*", "f", &value]) {
+            Reply::Bulk(_) => added += 1,
+            other => break other,
+        }
+        assert!(added < 1000, "20 MB are not noticed");
+    };
+    assert!(refusal.text().starts_with("OOM "), "{refusal:?}");
+    assert!(added > 50, "{added} entries of 100 kB are less than 20 MB");
+    assert_eq!(client.ask(&["XLEN", "s"]), Reply::Int(added));
+    assert_eq!(client.ask(&["XTRIM", "s", "MAXLEN", "1"]), Reply::Int(added - 1));
+    // What was removed is freed between turns.
+    let begun = Instant::now();
+    while !matches!(client.ask(&["XADD", "s", "*", "f", "small"]), Reply::Bulk(_)) {
+        assert!(begun.elapsed() < Duration::from_secs(10));
+    }
+}

@@ -149,3 +149,96 @@ fn a_log_that_cannot_be_written_ends_the_server_without_a_reply() {
     let server = Server::start(folder.path(), &[]);
     assert_eq!(server.client().ask(&["XLEN", "s"]), Reply::Int(1));
 }
+
+fn info(client: &mut Client, name: &str) -> String {
+    let text = client.ask(&["INFO"]).text().to_owned();
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.unwrap_or_else(|| panic!("no {name} in {text}")).to_owned()
+}
+
+#[test]
+fn save_and_bgsave_write_snapshots_and_trim_the_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &["--log-segment-bytes", "1mb"]);
+    let mut client = server.client();
+    let segments = || fs::read_dir(folder.path().join("data/log")).unwrap().count();
+    let value = "x".repeat(200_000);
+    for round in 0..3 {
+        for n in 0..20 {
+            // One by one: each is a commit of its own.
+            client.ask(&["XADD", "large", &format!("{round}-{}", n + 1), "f", &value]);
+        }
+        assert!(segments() > 3);
+        assert_eq!(client.ask(&["SAVE"]), Reply::Simple("OK".into()));
+        assert_eq!(info(&mut client, "rdb_changes_since_last_save"), "0");
+    }
+    assert_eq!(snapshots(folder.path()), 2, "the newest and one before");
+    work(&mut client, 1);
+    assert_eq!(client.ask(&["BGSAVE"]).text(), "Background saving started");
+    let begun = std::time::Instant::now();
+    while info(&mut client, "rdb_bgsave_in_progress") == "1" || snapshots(folder.path()) > 2 {
+        assert!(begun.elapsed().as_secs() < 10);
+    }
+    let before = contents(&mut client);
+    let digest = client.ask(&["XLEN", "large"]);
+    server.kill();
+    let server = Server::start(folder.path(), &[]);
+    assert_eq!(contents(&mut server.client()), before);
+    assert_eq!(server.client().ask(&["XLEN", "large"]), digest);
+    assert!(segments() < 10, "{} segments", segments());
+}
+
+#[test]
+fn debug_reload_reads_back_the_same() {
+    for log in ["yes", "no"] {
+        let folder = tempfile::tempdir().unwrap();
+        let server = Server::start(folder.path(), &["--appendonly", log, "--enable-debug-command", "yes"]);
+        let mut client = server.client();
+        let mut waiting = server.client();
+        waiting.send(&command(&["XREAD", "BLOCK", "0", "STREAMS", "later", "$"]));
+        for round in 0..3 {
+            work(&mut client, 1 + round * 1000);
+            let before = (contents(&mut client), client.ask(&["DEBUG", "DIGEST"]));
+            assert_eq!(client.ask(&["DEBUG", "RELOAD"]), Reply::Simple("OK".into()));
+            assert_eq!((contents(&mut client), client.ask(&["DEBUG", "DIGEST"])), before, "appendonly {log}");
+        }
+        client.ask(&["XADD", "later", "1-1", "a", "b"]);
+        assert_eq!(waiting.reply().array().len(), 1, "who waits goes on waiting");
+        let before = contents(&mut client);
+        if log == "yes" {
+            server.kill();
+        } else {
+            client.send(&command(&["SHUTDOWN", "SAVE"]));
+            assert!(client.is_closed());
+            let mut server = server;
+            assert_eq!(server.wait_end().code(), Some(0));
+        }
+        let server = Server::start(folder.path(), &["--appendonly", log]);
+        assert_eq!(contents(&mut server.client()), before, "appendonly {log}");
+    }
+}
+
+#[test]
+fn waitaof_tells_when_it_is_on_the_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &["--appendfsync", "no"]);
+    let mut client = server.client();
+    client.ask(&["XADD", "s", "1-1", "a", "b"]);
+    assert_eq!(client.ask(&["WAITAOF", "1", "0", "0"]), Reply::Array(vec![Reply::Int(1), Reply::Int(0)]));
+    assert_eq!(info(&mut client, "aof_last_write_status"), "ok");
+}
+
+#[test]
+fn shutdown_nosave_keeps_what_the_log_has_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = ["--appendonly", "no", "--save", "3600 1"];
+    let mut server = Server::start(folder.path(), &options);
+    let mut client = server.client();
+    client.ask(&["XADD", "s", "1-1", "a", "b"]);
+    client.send(&command(&["SHUTDOWN", "NOSAVE"]));
+    assert!(client.is_closed());
+    assert_eq!(server.wait_end().code(), Some(0));
+    drop(server);
+    let server = Server::start(folder.path(), &options);
+    assert_eq!(server.client().ask(&["XLEN", "s"]), Reply::Int(0));
+}

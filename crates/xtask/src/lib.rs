@@ -6,6 +6,7 @@
 pub mod arguments;
 pub mod bench;
 pub mod commands;
+pub mod crash;
 pub mod field;
 pub mod golden;
 pub mod parts;

@@ -131,8 +131,27 @@ impl Server {
     /// When it does not come back.
     pub fn kill_and_restart(&mut self) -> Result<(), String> {
         self.kill();
-        self.process = spawn(&self.binary, &self.arguments, self.port, self.folder.path())?;
+        self.start_again()?;
         self.await_answer()
+    }
+
+    /// Kills it without warning (SIGKILL).
+    ///
+    /// # Errors
+    /// When it had ended by itself before; its last words tell why.
+    pub fn kill_now(&mut self) -> Result<(), String> {
+        let ended = self.process.try_wait().map_err(|e| e.to_string())?;
+        self.kill();
+        ended.map_or(Ok(()), |status| Err(self.complaint(&format!("it ended by itself with {status}"))))
+    }
+
+    /// Starts it once more after it was killed or has ended, on the same port, socket and folder, without waiting.
+    ///
+    /// # Errors
+    /// When there is no such binary any more.
+    pub fn start_again(&mut self) -> Result<(), String> {
+        self.process = spawn(&self.binary, &self.arguments, self.port, self.folder.path())?;
+        Ok(())
     }
 
     /// Asks it to end (SIGTERM) and answers how it did.
@@ -161,7 +180,11 @@ impl Server {
         let _status = self.process.wait();
     }
 
-    fn await_answer(&mut self) -> Result<(), String> {
+    /// Waits until it answers PING.
+    ///
+    /// # Errors
+    /// When it ends instead, or takes too long.
+    pub fn await_answer(&mut self) -> Result<(), String> {
         let deadline = Instant::now() + START_WAIT;
         loop {
             if let Some(status) = self.process.try_wait().map_err(|e| e.to_string())? {

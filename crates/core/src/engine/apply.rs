@@ -73,6 +73,7 @@ fn change(state: &mut State, record: &Record<'_>, context: &Context) {
             state.capture_all();
             let all = 0..state.databases().len();
             for number in db.map_or(all, |db| db..db + 1) {
+                state.note_removal_of_all(number);
                 let db = state.db_mut(number);
                 db.removed_position = context.position;
                 let removed = db.clear();
@@ -103,7 +104,7 @@ fn change(state: &mut State, record: &Record<'_>, context: &Context) {
         Record::DeleteEntries { at, ids } => {
             let Some(stream) = stream(state, *at, context, Touch::Watch) else { return };
             for id in ids.iter() {
-                if stream.entries.remove(id) {
+                if stream.entries.remove(id, context.node_limits) {
                     stream.max_deleted = stream.max_deleted.max(id);
                 }
             }
@@ -116,7 +117,7 @@ fn change(state: &mut State, record: &Record<'_>, context: &Context) {
         Record::TrimEntries { at, ids } => {
             let Some(stream) = stream(state, *at, context, Touch::Watch) else { return };
             for id in ids.iter() {
-                stream.entries.remove(id);
+                stream.entries.remove(id, context.node_limits);
             }
         }
         Record::SetStream { at, last_id, max_deleted, entries_added } => {
@@ -242,6 +243,7 @@ fn put(state: &mut State, at: At<'_>, expire_ms: u64, value: Value, context: &Co
 
 fn take(state: &mut State, at: At<'_>, context: &Context) -> Option<Slot> {
     capture(state, at);
+    state.note_removal(at.db, at.key);
     let db = state.db_mut(at.db);
     db.removed_position = context.position;
     db.remove(at.key)

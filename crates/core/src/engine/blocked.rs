@@ -8,10 +8,14 @@ use crate::limits::DATABASES;
 /// Index of a client in the engine's table.
 pub type ClientIndex = usize;
 
+/// Who waits for one key, by ticket.
+type Queue = BTreeMap<u64, ClientIndex>;
+
 /// Queues of waiting readers by key, and their deadlines.
 #[derive(Debug)]
 pub struct Blocked {
-    queues: Vec<BTreeMap<Box<[u8]>, BTreeMap<u64, ClientIndex>>>,
+    /// By database and key.
+    queues: Vec<BTreeMap<Box<[u8]>, Queue>>,
     deadlines: BTreeSet<(u64, ClientIndex)>,
     waiting: usize,
     tickets: u64,

@@ -42,7 +42,7 @@ impl Fault {
     pub fn subcommand_syntax(subcommand: &[u8], command: &str) -> Fault {
         Fault::concat(&[
             b"ERR unknown subcommand or wrong number of arguments for '",
-            &clip(subcommand, 128),
+            clip(subcommand, 128),
             b"'. Try ",
             command.as_bytes(),
             b" HELP.",

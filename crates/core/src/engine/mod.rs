@@ -357,6 +357,7 @@ impl Engine {
     pub fn close(&mut self, index: ClientIndex) {
         self.stop_waiting(index);
         self.unsubscribe_all(index);
+        self.forget_watches(index);
         if let Some(client) = self.clients[index].take() {
             self.by_id.remove(&client.id);
             self.free_clients.push(index);
@@ -488,8 +489,7 @@ impl Engine {
         let spec = match table::resolve(args) {
             Ok(spec) => spec,
             Err(refusal) => {
-                // Strangers learn nothing about what there is.
-                let text = if client.authenticated { refusal.text(args) } else { Fault::NO_AUTH.0.to_vec() };
+                let text = refusal.text(args);
                 refuse(client, &text);
                 self.statistics.note_error(&text);
                 return 0;
@@ -510,9 +510,10 @@ impl Engine {
         };
         if let Some(fault) = refusal {
             refuse(client, &fault.0);
+            self.statistics.of(spec).rejected += 1;
             if spec.id == CommandId::Exec {
                 client.transaction = None;
-                client.watches.clear();
+                self.forget_watches(index);
             }
             self.statistics.note_error(&fault.0);
             return 0;
@@ -587,9 +588,14 @@ impl Engine {
             out.truncate(start);
             Reply { out, protocol }.error(&fault.0);
             self.statistics.note_error(&fault.0);
+            self.statistics.of(spec).failed += 1;
+        }
+        if wait.is_none() {
+            self.statistics.of(spec).calls += 1;
         }
         if timed {
             let took_us = (facts.elapsed_us)().saturating_sub(begun_us);
+            self.statistics.of(spec).took_us += took_us;
             self.note_duration(index, spec, args, facts, took_us);
         }
         match wait {

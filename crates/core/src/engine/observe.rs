@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::command::args::Args;
+use crate::command::table::CommandSpec;
 
 /// Counters since the start, or since CONFIG RESETSTAT.
 #[derive(Debug, Default)]
@@ -29,16 +30,50 @@ pub struct Statistics {
     pub query_buffer_disconnections: u64,
     /// Connections closed because they did not read what they asked for.
     pub output_buffer_disconnections: u64,
+    /// By command, at the place of its number.
+    by_command: Vec<CommandCounts>,
     /// Bytes received.
     pub received_bytes: u64,
     /// Bytes sent.
     pub sent_bytes: u64,
 }
 
+/// What is counted of one command.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CommandCounts {
+    /// Its full name.
+    pub name: &'static str,
+    /// Calls that ran.
+    pub calls: u64,
+    /// Microseconds of those that were timed: all but the fast ones.
+    pub took_us: u64,
+    /// Calls refused before they ran.
+    pub rejected: u64,
+    /// Calls that answered an error.
+    pub failed: u64,
+}
+
 /// Different error codes that are counted apart; Redis stops at 128 as well.
 const ERROR_CODES_MAX: usize = 128;
 
 impl Statistics {
+    /// The counts of a command, to be changed.
+    #[inline]
+    pub fn of(&mut self, spec: &'static CommandSpec) -> &mut CommandCounts {
+        let place = spec.id as usize;
+        if place >= self.by_command.len() {
+            self.by_command.resize(place + 1, CommandCounts::default());
+        }
+        let counts = &mut self.by_command[place];
+        counts.name = spec.name;
+        counts
+    }
+
+    /// The counts of every command that was called.
+    pub fn commands_called(&self) -> impl Iterator<Item = &CommandCounts> {
+        self.by_command.iter().filter(|counts| counts.calls + counts.rejected > 0)
+    }
+
     /// Counts an error reply.
     pub fn note_error(&mut self, text: &[u8]) {
         self.errors += 1;

@@ -5,7 +5,9 @@ mod events;
 mod keys;
 mod pubsub;
 mod server;
+mod streams;
 mod strings;
+mod transactions;
 
 use super::Engine;
 use super::blocked::ClientIndex;
@@ -67,7 +69,9 @@ impl World {
             elapsed_us: &|| 0,
             host: &self.process,
         };
-        what(&mut self.engine, &facts)
+        let result = what(&mut self.engine, &facts);
+        self.engine.resume(&facts);
+        result
     }
 
     /// Lets time pass, as the process does.

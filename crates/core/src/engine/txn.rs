@@ -4,6 +4,7 @@
 use super::{Cx, Engine};
 use crate::command::args::{Args, OwnedArgs};
 use crate::command::table::{CommandId, CommandSpec, Flags};
+use crate::engine::blocked::ClientIndex;
 use crate::engine::fault::Fault;
 use crate::resp::encode::Reply;
 use crate::session::{Client, Transaction, Watch};
@@ -55,11 +56,10 @@ pub(super) fn multi(cx: &mut Cx<'_>, reply: &mut Reply<'_>) -> Result<(), Fault>
 
 /// DISCARD
 pub(super) fn discard(cx: &mut Cx<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
-    let client = cx.client();
-    if client.transaction.take().is_none() {
+    if cx.client().transaction.take().is_none() {
         return Err(Fault::DISCARD_WITHOUT_MULTI);
     }
-    client.watches.clear();
+    cx.engine.forget_watches(cx.client);
     reply.ok();
     Ok(())
 }
@@ -71,10 +71,14 @@ pub(super) fn watch(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> R
     }
     let db = cx.db;
     for key in args.from(1).iter() {
-        let version = cx.slot(key).map_or(0, |slot| slot.version);
-        let client = cx.client();
-        if !client.watches.iter().any(|watch| watch.db == db && *watch.key == *key) {
-            client.watches.push(Watch { db, key: key.into(), version });
+        if cx.client().watches.iter().any(|watch| watch.db == db && *watch.key == *key) {
+            continue;
+        }
+        let missing = cx.slot(key).is_none();
+        let version = cx.state().watch_version(db, key, cx.now_ms());
+        cx.client().watches.push(Watch { db, key: key.into(), version, missing });
+        if missing {
+            cx.engine.state.watch_missing(db, key);
         }
     }
     reply.ok();
@@ -83,20 +87,41 @@ pub(super) fn watch(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> R
 
 /// UNWATCH
 pub(super) fn unwatch(cx: &mut Cx<'_>, reply: &mut Reply<'_>) {
-    cx.client().watches.clear();
+    cx.engine.forget_watches(cx.client);
     reply.ok();
+}
+
+impl Engine {
+    /// A client watches nothing any more.
+    pub(in crate::engine) fn forget_watches(&mut self, index: ClientIndex) {
+        let Some(client) = self.client_mut(index) else { return };
+        for watch in std::mem::take(&mut client.watches) {
+            if watch.missing {
+                self.state.unwatch_missing(watch.db, &watch.key);
+            }
+        }
+    }
+
+    /// Has anything that the client watches changed? The reply then depends on those keys.
+    fn watches_touched(cx: &mut Cx<'_>) -> bool {
+        let watches = std::mem::take(&mut cx.client().watches);
+        let touched = watches.iter().any(|watch| {
+            cx.slot_in(watch.db, &watch.key);
+            cx.state().watch_version(watch.db, &watch.key, cx.now_ms()) != watch.version
+        });
+        cx.client().watches = watches;
+        touched
+    }
 }
 
 /// EXEC
 pub(super) fn exec(cx: &mut Cx<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
-    let client = cx.client();
-    let Some(transaction) = client.transaction.take() else { return Err(Fault::EXEC_WITHOUT_MULTI) };
-    let watches = std::mem::take(&mut client.watches);
+    let Some(transaction) = cx.client().transaction.take() else { return Err(Fault::EXEC_WITHOUT_MULTI) };
+    let touched = Engine::watches_touched(cx);
+    cx.engine.forget_watches(cx.client);
     if transaction.refused {
         return Err(Fault::EXEC_ABORT);
     }
-    let touched =
-        watches.iter().any(|watch| cx.slot_in(watch.db, &watch.key).map_or(0, |slot| slot.version) != watch.version);
     if touched {
         reply.null_array();
         return Ok(());

@@ -3,7 +3,7 @@
 //! The root [`State`] is changed only by `engine::apply`. A key whose time is over is still here until a record removes
 //! it, and every reader passes it over: look keys up with [`Database::get`], which takes the time.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use foldhash::fast::FixedState;
@@ -254,6 +254,17 @@ pub struct State {
     capture: Option<Capture>,
     /// A value that the record being applied may change in size: its database, its place, where it counted before.
     measured: Option<(usize, usize, SizeClass)>,
+    /// Missing keys that somebody watches.
+    watched_missing: BTreeMap<(usize, Box<[u8]>), WatchedMissing>,
+}
+
+/// A missing key that somebody watches.
+#[derive(Clone, Copy, Debug, Default)]
+struct WatchedMissing {
+    /// How many do.
+    watchers: usize,
+    /// Changes when the key was there meanwhile.
+    version: u64,
 }
 
 /// A key as it was when the snapshot began.
@@ -290,7 +301,19 @@ impl State {
             snapshot: 0,
             capture: None,
             measured: None,
+            watched_missing: BTreeMap::new(),
         }
+    }
+
+    /// Empties everything, to be read back from disk. What WATCH has noted stays good: versions go on rising.
+    pub fn forget(&mut self, seed: u64) {
+        let fresh = State {
+            versions: self.versions,
+            snapshot: self.snapshot,
+            watched_missing: std::mem::take(&mut self.watched_missing),
+            ..State::new(seed)
+        };
+        *self = fresh;
     }
 
     /// Begins a snapshot of the state as it is now. One at a time.
@@ -424,6 +447,58 @@ impl State {
         if before != after {
             db.sizes.remove(before);
             db.sizes.add(after);
+        }
+    }
+
+    /// Version of a key for WATCH: it differs when the key was changed, or was there meanwhile.
+    pub fn watch_version(&self, db: usize, key: &[u8], now_ms: u64) -> u64 {
+        match self.db(db).get(key, now_ms) {
+            Some(slot) => slot.version,
+            None if self.watched_missing.is_empty() => 0,
+            None => self.watched_missing.get(&(db, key.into())).map_or(0, |watched| watched.version),
+        }
+    }
+
+    /// Somebody watches a key that is missing.
+    pub fn watch_missing(&mut self, db: usize, key: &[u8]) {
+        self.watched_missing.entry((db, key.into())).or_default().watchers += 1;
+    }
+
+    /// Somebody watches that key no more.
+    pub fn unwatch_missing(&mut self, db: usize, key: &[u8]) {
+        let place = (db, key.into());
+        if let Some(watched) = self.watched_missing.get_mut(&place) {
+            watched.watchers -= 1;
+            if watched.watchers == 0 {
+                self.watched_missing.remove(&place);
+            }
+        }
+    }
+
+    /// Does anybody watch a key that is missing?
+    pub fn is_missing_watched(&self) -> bool {
+        !self.watched_missing.is_empty()
+    }
+
+    /// A key was removed: who watched it when it was missing must see that it was there.
+    #[inline]
+    pub fn note_removal(&mut self, db: usize, key: &[u8]) {
+        if self.watched_missing.is_empty() {
+            return;
+        }
+        let version = self.next_version();
+        if let Some(watched) = self.watched_missing.get_mut(&(db, key.into())) {
+            watched.version = version;
+        }
+    }
+
+    /// All keys of a database are about to be removed.
+    pub fn note_removal_of_all(&mut self, db: usize) {
+        let version = self.next_version();
+        for ((number, key), watched) in &mut self.watched_missing {
+            if *number == db && self.databases[db].get_any(key).is_some() {
+                watched.version = version;
+            }
         }
     }
 

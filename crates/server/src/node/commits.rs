@@ -19,7 +19,11 @@ const SYNC_EVERY_MS: u64 = 1000;
 /// With so many bytes waiting for the log no more input is read: the disk is slower than the clients.
 const PRESSURE_BYTES: usize = 64 << 20;
 
-/// A commit of more than this gains nothing by waiting for the rest of what is arriving.
+/// A sync costs the same for one record as for fifty, so that a commit waits while more records come in from turn to
+/// turn: but not beyond so many turns …
+const HOLD_TURNS: u32 = 4;
+
+/// … and not with more bytes than this, which are worth a sync.
 const WORTH_BYTES: usize = 16 * 1024;
 
 /// Bytes for the log.
@@ -48,9 +52,7 @@ struct DurableWait {
 pub(super) struct Commits {
     in_flight: bool,
     poisoned: bool,
-    /// The log has everything before this …
-    appended: u64,
-    /// … and everything before this survives a crash.
+    /// Everything before this survives a crash.
     synced: u64,
     /// A sync up to here is wanted whatever `appendfsync` says.
     sync_wanted: u64,
@@ -58,7 +60,10 @@ pub(super) struct Commits {
     sync_due_ms: Option<u64>,
     /// When records that nobody waits for go by themselves.
     lazy_due_ms: Option<u64>,
-    waits_for_quiet: bool,
+    /// Turns for which the next commit has been held back.
+    held_turns: u32,
+    /// Position at the end of the last turn.
+    last_position: u64,
     waits: Vec<DurableWait>,
     /// Buffers to use again.
     spare: Vec<Vec<u8>>,
@@ -69,7 +74,7 @@ const SPARE_MAX_BYTES: usize = 1 << 20;
 
 impl Commits {
     pub(super) fn restored(&mut self, position: u64) {
-        (self.appended, self.synced, self.sync_wanted) = (position, position, position);
+        (self.synced, self.sync_wanted, self.last_position) = (position, position, position);
         (self.sync_due_ms, self.lazy_due_ms) = (None, None);
     }
 
@@ -98,9 +103,9 @@ impl Commits {
         self.in_flight && engine.log.len() >= PRESSURE_BYTES
     }
 
-    /// A commit is held back for one turn, until nothing more arrives.
-    pub(super) fn waits_for_quiet(&self) -> bool {
-        self.waits_for_quiet
+    /// A commit is held back until the next turn, which should begin at once.
+    pub(super) fn is_held(&self) -> bool {
+        self.held_turns > 0
     }
 
     pub(super) fn wait_for(&mut self, client: u64, position: u64, deadline_ms: u64) {
@@ -127,8 +132,10 @@ impl Commits {
     }
 
     /// The next commit, if it is time for one.
-    pub(super) fn next(&mut self, engine: &mut Engine, now_ms: u64, quiet: bool) -> Option<Commit> {
-        self.waits_for_quiet = false;
+    pub(super) fn next(&mut self, engine: &mut Engine, now_ms: u64) -> Option<Commit> {
+        let grown = engine.log.position() > self.last_position;
+        self.last_position = engine.log.position();
+        let held_turns = std::mem::take(&mut self.held_turns);
         if !engine.log.is_enabled() || self.poisoned {
             return None;
         }
@@ -148,8 +155,9 @@ impl Commits {
             return None;
         }
         let fsync = engine.settings.appendfsync;
-        if !quiet && !sync_wanted && fsync == AppendFsync::Always && engine.log.len() < WORTH_BYTES {
-            self.waits_for_quiet = true;
+        let worth_holding = grown && held_turns < HOLD_TURNS && engine.log.len() < WORTH_BYTES;
+        if worth_holding && !sync_wanted && fsync == AppendFsync::Always {
+            self.held_turns = held_turns + 1;
             return None;
         }
         let sync = sync_wanted || sync_due || fsync == AppendFsync::Always;
@@ -167,7 +175,6 @@ impl Commits {
 
     pub(super) fn done(&mut self, end: u64, synced: bool, mut bytes: Vec<u8>) {
         self.in_flight = false;
-        self.appended = self.appended.max(end);
         if synced {
             self.synced = self.synced.max(end);
         }

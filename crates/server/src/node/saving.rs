@@ -1,6 +1,7 @@
 //! Snapshots in the making: when one begins, which keys it is given in which turn, when it may be finished, and who is
 //! told. The keys are cheap copies; encoding and writing them is the writer's, off the loop.
 
+use impel_core::command::table::CommandId;
 use impel_core::engine::facts::Saving as Facts;
 use impel_core::settings::SaveRule;
 use impel_core::state::keyspace::Captured;
@@ -183,7 +184,7 @@ impl Node {
             saving.retry_ms = now_ms + RETRY_MS;
         }
         for client in std::mem::take(&mut self.saving.waiters) {
-            self.answer(client, |reply| match ok {
+            self.answer(client, CommandId::Save, |reply| match ok {
                 true => reply.ok(),
                 false => reply.error(b"ERR the snapshot could not be written, see the log of the server"),
             });

@@ -97,9 +97,9 @@ impl Server {
         });
     }
 
-    /// Something happened at a connection. Answers whether anything was read.
-    pub(super) fn on_event(&mut self, index: ClientIndex, event: &Event, facts: &Facts<'_>) -> bool {
-        let Some(connection) = self.connection(index) else { return false };
+    /// Something happened at a connection.
+    pub(super) fn on_event(&mut self, index: ClientIndex, event: &Event, facts: &Facts<'_>) {
+        let Some(connection) = self.connection(index) else { return };
         connection.ending |= event.is_read_closed();
         let became_writable = event.is_writable() && !connection.writable;
         if became_writable {
@@ -110,7 +110,9 @@ impl Server {
         if became_writable {
             self.node.list_for_flush(index);
         }
-        readable && self.read(index, facts)
+        if readable {
+            self.read(index, facts);
+        }
     }
 
     /// Goes on reading from a connection that had more. One that is paused comes back when it has taken replies.
@@ -131,27 +133,26 @@ impl Server {
         }
     }
 
-    /// One recv. Answers whether it gave anything.
-    fn read(&mut self, index: ClientIndex, facts: &Facts<'_>) -> bool {
+    /// One recv.
+    fn read(&mut self, index: ClientIndex, facts: &Facts<'_>) {
         if self.node.is_pressed() {
             self.list_again(index);
-            return false;
+            return;
         }
         let unread_bytes = self.node.client(index).map_or(0, |client| client.output.len());
         let unread_max_bytes = self.unread_max_bytes();
-        let Some(connection) = self.connections.get_mut(index).and_then(Option::as_mut) else { return false };
+        let Some(connection) = self.connections.get_mut(index).and_then(Option::as_mut) else { return };
         if !connection.readable {
-            return false;
+            return;
         }
         if unread_bytes > unread_max_bytes {
             connection.paused = true;
-            return false;
+            return;
         }
         match connection.stream.read(&mut self.buffer) {
             Ok(0) => {
                 connection.readable = false;
                 self.node.on_end_of_input(index);
-                false
             }
             Ok(n) => {
                 // Less than there was room for: all there was, and the next byte makes an edge. The end does not.
@@ -161,16 +162,12 @@ impl Server {
                     self.list_again(index);
                 }
                 self.node.on_bytes(index, &self.buffer[..n], facts);
-                true
             }
-            Err(error) => {
-                match error.kind() {
-                    io::ErrorKind::WouldBlock => connection.readable = false,
-                    io::ErrorKind::Interrupted => self.list_again(index),
-                    _ => self.close(index),
-                }
-                false
-            }
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock => connection.readable = false,
+                io::ErrorKind::Interrupted => self.list_again(index),
+                _ => self.close(index),
+            },
         }
     }
 

@@ -4,15 +4,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use impel_core::command::table::CommandId;
 use impel_core::engine::facts::Facts;
-use impel_core::state::keyspace::State;
 
 use super::Server;
 use crate::clock::Clock;
 use crate::disk::{DataDir, RealDisk};
 use crate::memory;
 use crate::node::{SnapshotStep, Turn};
-use crate::saver::Saver;
+use crate::saver::{Saved, Saver};
+use crate::snapshots::{self, SnapshotError};
 use crate::startup;
 use crate::syncer::{Done, Syncer};
 
@@ -84,12 +85,17 @@ impl Server {
         if let Some(dir) = &self.dir {
             return Ok(dir.clone());
         }
-        let dir = DataDir::open(Arc::new(RealDisk), Path::new(&self.node.settings().dir))?;
+        let path = Path::new(&self.node.settings().dir);
+        let dir = DataDir::open(Arc::new(RealDisk), path)?;
+        if !snapshots::list(&dir)?.is_empty() {
+            // Not there at our start, or it would have been read.
+            return Err(format!("{} holds what another server has saved since this one started", path.display()).into());
+        }
         self.dir = Some(dir.clone());
         Ok(dir)
     }
 
-    fn snapshot_ended(&mut self, result: Result<crate::saver::Saved, crate::snapshots::SnapshotError>) {
+    fn snapshot_ended(&mut self, result: Result<Saved, SnapshotError>) {
         self.saver = None;
         let now_ms = self.clock.last_us() / 1000;
         match result {
@@ -126,7 +132,7 @@ impl Server {
                 elapsed_us: &elapsed_us,
                 host: &*observed,
             };
-            let Turn { commit, snapshot, .. } = self.node.end_turn(&facts, true);
+            let Turn { commit, snapshot, .. } = self.node.end_turn(&facts);
             let committing = commit.is_some();
             if let (Some(commit), Some(syncer)) = (commit, &self.syncer) {
                 syncer.commit(commit);
@@ -190,14 +196,16 @@ impl Server {
         let mut saved = self.settle();
         saved = saved && self.save_now();
         if !saved {
-            self.node.answer(client, |reply| reply.error(b"ERR Error trying to load the data, check server logs"));
+            self.node.answer(client, CommandId::Debug, |reply| {
+                reply.error(b"ERR Error trying to load the data, check server logs")
+            });
             return;
         }
         // The log is opened again, so it must be closed before.
         self.syncer = None;
         let seed = self.seed;
         let engine = self.node.engine_mut();
-        *engine.state_mut() = State::new(seed);
+        engine.state_mut().forget(seed);
         let opened = match startup::load(self.dir.clone(), engine) {
             Ok(opened) => opened,
             Err(error) => {
@@ -217,6 +225,6 @@ impl Server {
                 return;
             }
         }
-        self.node.answer(client, |reply| reply.ok());
+        self.node.answer(client, CommandId::Debug, |reply| reply.ok());
     }
 }

@@ -1,6 +1,7 @@
 //! One developer command a file. Each takes its words and answers whether all went well.
 
 pub mod bench;
+pub mod crash;
 pub mod field;
 pub mod golden;
 pub mod test;
@@ -27,4 +28,5 @@ pub const COMMANDS: &[Command] = &[
     Command { name: "golden", about: "play the golden cases against a server", run: golden::run },
     Command { name: "field", about: "play the field cases against a server", run: field::run },
     Command { name: "bench", about: "measure our server beside Redis and Valkey", run: bench::run },
+    Command { name: "crash", about: "kill a server under load and check what it kept", run: crash::run },
 ];

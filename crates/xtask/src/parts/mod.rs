@@ -5,6 +5,7 @@
 
 mod cases;
 mod context;
+mod crash;
 mod programs;
 mod workspace;
 
@@ -61,6 +62,7 @@ pub const PARTS: &[Part] = &[
     part("golden-tcp", "golden cases over TCP, nothing kept on disk", cases::golden_tcp),
     part("golden-unix", "golden cases over a unix socket, everything kept on disk", cases::golden_unix),
     part("field", "field cases; reload is kill -9 and a restart", cases::field),
+    part("crash", "kill -9 under load: what was acknowledged is kept", crash::crash),
     part("players", "the players give the known results on Redis 8.2.3", cases::players),
     part("redis-cli", "redis-cli and redis-benchmark against the server", programs::redis_cli),
     part("redis-py", "redis-py against the server", programs::redis_py),

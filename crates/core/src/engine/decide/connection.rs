@@ -127,6 +127,7 @@ pub fn reset(cx: &mut Cx<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
     let open = cx.settings().requirepass.is_empty();
     let index = cx.client;
     cx.engine().unsubscribe_all(index);
+    cx.engine().forget_watches(index);
     let client = cx.client();
     client.reset();
     client.authenticated = open;

@@ -66,7 +66,8 @@ pub fn xdelex(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
     let (references, block) = options::ids_block(args, 2)?;
     let words = args.slice(block.start, block.end);
     if cx.stream(key)?.is_none() {
-        return Ok(all_missing(words, reply));
+        all_missing(words, reply);
+        return Ok(());
     }
     let ids = options::ids(words)?;
     reply.array(ids.len());
@@ -100,7 +101,8 @@ pub fn xackdel(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result
     let (references, block) = options::ids_block(args, 3)?;
     let words = args.slice(block.start, block.end);
     if cx.stream(key)?.and_then(|stream| stream.group(name)).is_none() {
-        return Ok(all_missing(words, reply));
+        all_missing(words, reply);
+        return Ok(());
     }
     let ids = options::ids(words)?;
     reply.array(ids.len());

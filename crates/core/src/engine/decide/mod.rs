@@ -151,13 +151,16 @@ pub fn dispatch(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resul
             Ok(())
         }
 
-        C::Command => Ok(views::command(reply)),
-        C::CommandCount => Ok(views::command_count(reply)),
-        C::CommandInfo => Ok(views::command_info(args.from(2), reply)),
-        C::CommandDocs => Ok(views::command_docs(args.from(2), reply)),
-        C::CommandList => Ok(views::command_list(args.from(2), reply)),
-        C::CommandGetKeys => Ok(views::command_getkeys(args.from(2), reply)),
-        C::CommandGetKeysAndFlags => Ok(views::command_getkeysandflags(args.from(2), reply)),
+        C::Command
+        | C::CommandCount
+        | C::CommandInfo
+        | C::CommandDocs
+        | C::CommandList
+        | C::CommandGetKeys
+        | C::CommandGetKeysAndFlags => {
+            command_view(cx.spec.id, args, reply);
+            Ok(())
+        }
 
         C::ConfigGet => config::get(cx, args, reply),
         C::ConfigSet => config::set(cx, args, reply),
@@ -219,5 +222,18 @@ pub fn dispatch(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resul
             Ok(())
         }
         C::Container => Err(Fault::arity(cx.spec.name)),
+    }
+}
+
+/// COMMAND and its subcommands, which only tell about the table.
+fn command_view(command: CommandId, args: Args<'_>, reply: &mut Reply<'_>) {
+    match command {
+        CommandId::CommandCount => views::command_count(reply),
+        CommandId::CommandInfo => views::command_info(args.from(2), reply),
+        CommandId::CommandDocs => views::command_docs(args.from(2), reply),
+        CommandId::CommandList => views::command_list(args.from(2), reply),
+        CommandId::CommandGetKeys => views::command_getkeys(args.from(2), reply),
+        CommandId::CommandGetKeysAndFlags => views::command_getkeysandflags(args.from(2), reply),
+        _ => views::command(reply),
     }
 }

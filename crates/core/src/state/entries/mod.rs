@@ -322,7 +322,7 @@ impl Entries {
     }
 
     /// Removes the entry with this ID. Returns whether there was one.
-    pub fn remove(&mut self, id: StreamId) -> bool {
+    pub fn remove(&mut self, id: StreamId, limits: NodeLimits) -> bool {
         let Some(place) = self.locate(id) else { return false };
         let Some(removal) = self.view(place).removal(id) else { return false };
         self.len -= 1;
@@ -333,7 +333,7 @@ impl Entries {
         let slot = &mut self.spans[place.span];
         let span = Arc::make_mut(&mut slot.span);
         slot.live -= 1;
-        self.sealed -= usize::from(span.remove(place.block, removal));
+        self.sealed -= usize::from(span.remove(place.block, removal, limits));
         if span.is_empty() {
             self.spans.remove(place.span);
         } else {

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use super::block::{Block, Removal, View, count_below, set_below};
-use super::count_front;
+use super::{NodeLimits, count_front};
 use crate::id::StreamId;
 use crate::limits::BLOCKS_PER_SPAN;
 
@@ -88,12 +88,10 @@ impl Span {
         self.blocks.push_back(block);
     }
 
-    /// Removes a live entry. Returns whether its block went with it.
-    pub(super) fn remove(&mut self, index: usize, removal: Removal) -> bool {
+    /// Removes a live entry. Returns whether there is a block less.
+    pub(super) fn remove(&mut self, index: usize, removal: Removal, limits: NodeLimits) -> bool {
         if self.lives[index] == 1 {
-            self.firsts.remove(index);
-            self.lives.remove(index);
-            self.blocks.remove(index);
+            self.take_out(index);
             return true;
         }
         self.lives[index] -= 1;
@@ -103,10 +101,31 @@ impl Span {
         block.last = removal.last;
         block.deleted_mut()[removal.slot / 64] |= 1 << (removal.slot % 64);
         // A block that is eaten up from the front will be gone soon: not worth packing.
-        if !was_first {
-            block.shrink(removal.first, self.lives[index]);
-        }
-        false
+        !was_first && block.shrink(removal.first, self.lives[index]) && self.merge(index, limits)
+    }
+
+    fn take_out(&mut self, index: usize) {
+        self.firsts.remove(index);
+        self.lives.remove(index);
+        self.blocks.remove(index);
+    }
+
+    /// Joins a sparse block with a neighbour that is sparse as well: streams of which little survives would else keep
+    /// a block for a handful of entries. Up to half of what a block may hold, so that nothing is packed again and again.
+    fn merge(&mut self, index: usize, limits: NodeLimits) -> bool {
+        let (max_entries, max_bytes) = limits.bounds();
+        let fits = |first: usize| {
+            let live = self.lives[first] + self.lives[first + 1];
+            let bytes = self.blocks[first].entry_bytes() + self.blocks[first + 1].entry_bytes();
+            live as usize <= max_entries / 2 && bytes <= max_bytes / 2
+        };
+        let after = (index + 1 < self.blocks.len() && fits(index)).then_some(index);
+        let Some(first) = after.or_else(|| index.checked_sub(1).filter(|&before| fits(before))) else { return false };
+        let joined = Block::joined(self.view(first), self.view(first + 1), self.blocks[first].table());
+        self.lives[first] += self.lives[first + 1];
+        self.blocks[first] = joined;
+        self.take_out(first + 1);
+        true
     }
 
     /// Takes away all entries with an ID below `bound`: whole blocks in a span of their own, and of the block that

@@ -121,8 +121,8 @@ fn nodes_take_100_entries_or_4096_bytes() {
 fn deleted_entries_count_until_the_node_is_full_and_an_empty_one_begins_anew() {
     let mut entries = filled(1..61, REDIS);
     for ms in 1..60 {
-        assert!(entries.remove(id(ms)));
-        assert!(!entries.remove(id(ms)));
+        assert!(entries.remove(id(ms), REDIS));
+        assert!(!entries.remove(id(ms), REDIS));
     }
     for ms in 61..151 {
         entries.push(id(ms), refs(&pairs(&[("field", "v")])), REDIS);
@@ -130,7 +130,7 @@ fn deleted_entries_count_until_the_node_is_full_and_an_empty_one_begins_anew() {
     assert_eq!(layout(&entries), [41, 50]);
     assert_eq!(entries.first_id(), Some(id(60)));
     for ms in 101..151 {
-        assert!(entries.remove(id(ms)));
+        assert!(entries.remove(id(ms), REDIS));
     }
     assert_eq!((entries.node_count(), entries.last_id()), (1, Some(id(100))));
     for ms in 151..252 {
@@ -171,7 +171,7 @@ fn entries_with_equal_keys_are_found() {
             assert_eq!(entries.nth(n), Some(nth(n)));
         }
         for n in 0..1000 {
-            assert!(entries.remove(nth(n * 7 % 1000)));
+            assert!(entries.remove(nth(n * 7 % 1000), REDIS));
         }
         assert!(entries.is_empty() && entries.node_count() == 0);
     }
@@ -221,14 +221,14 @@ fn what_is_gone_leaves_no_trace_in_sealed_blocks() {
         sparse.push(id(ms), refs(&given(ms)), NodeLimits { max_entries: 40, max_bytes: 0 });
     }
     for ms in (1..301).filter(|&ms| !survives(ms)) {
-        assert!(whole.remove(id(ms)));
+        assert!(whole.remove(id(ms), REDIS));
     }
     assert_eq!(layout(&whole), layout(&sparse));
     let cut = |entries: &Entries| {
         let mut entries = entries.clone();
         // A fresh open block, so that only sealed ones are compared.
         for ms in 241..301 {
-            entries.remove(id(ms));
+            entries.remove(id(ms), REDIS);
         }
         encoded(&entries)
     };
@@ -358,13 +358,13 @@ fn change(entries: &mut Entries, model: &mut Model, last: &mut StreamId, random:
             // A run of deletions, as when a group acknowledges and deletes in order.
             let start = random.id_near(model);
             for id in model.range(start..).map(|(id, _)| *id).take(random.below(60) as usize).collect::<Vec<_>>() {
-                assert!(entries.remove(id));
+                assert!(entries.remove(id, REDIS));
                 model.remove(&id);
             }
         }
         2..12 => {
             let id = random.id_near(model);
-            assert_eq!(entries.remove(id), model.remove(&id).is_some());
+            assert_eq!(entries.remove(id, REDIS), model.remove(&id).is_some());
         }
         _ => {
             *last = random.id_after(*last);
@@ -478,8 +478,34 @@ fn damaged_bytes_are_refused_or_harmless() {
             let again = encoded(&read);
             assert!(encoded(&decoded(&again)) == again);
             for id in found.iter().step_by(3) {
-                assert!(read.remove(*id));
+                assert!(read.remove(*id, REDIS));
             }
         }
     }
+}
+
+#[test]
+fn sparse_neighbours_are_joined() {
+    // Of 20 full blocks every 20th entry survives: 5 a block, which would fill 20 blocks for ever.
+    let mut entries = filled(1..2001, REDIS);
+    assert_eq!(entries.node_count(), 20);
+    let before = entries.memory_bytes();
+    for ms in (1..2001).filter(|ms| ms % 20 != 0) {
+        assert!(entries.remove(id(ms), REDIS));
+    }
+    entries.check().unwrap();
+    assert_eq!(entries.len(), 100);
+    let left: Vec<StreamId> = entries.range(StreamId::MIN, StreamId::MAX).map(|entry| entry.id).collect();
+    assert_eq!(left, (1..=100).map(|n| id(n * 20)).collect::<Vec<_>>());
+    assert!(layout(&entries).iter().all(|&live| live <= 50), "{:?}", layout(&entries));
+    assert!(entries.node_count() <= 8, "{:?}", layout(&entries));
+    assert!(entries.memory_bytes() < before / 5, "{} of {before}", entries.memory_bytes());
+
+    // Blocks that may hold but few entries are not joined beyond that.
+    let small = NodeLimits { max_entries: 8, max_bytes: 0 };
+    let mut entries = filled(1..801, small);
+    for ms in (1..801).filter(|ms| ms % 8 != 4) {
+        entries.remove(id(ms), small);
+    }
+    assert!(layout(&entries).iter().all(|&live| live <= 4), "{:?}", layout(&entries));
 }

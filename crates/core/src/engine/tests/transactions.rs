@@ -1,0 +1,72 @@
+//! MULTI, EXEC and WATCH.
+
+use super::World;
+
+#[test]
+fn a_watched_key_that_was_there_meanwhile_stops_the_transaction() {
+    let mut world = World::new();
+    let other = world.open("127.0.0.1:9");
+    for (meanwhile, runs) in [
+        (&["set k v"][..], false),
+        (&["del k", "set k v", "del k"], false),
+        (&["set k v", "flushdb"], false),
+        (&["set l v", "del l"], true),
+        (&["flushall"], true),
+    ] {
+        world.talk(&[("flushall", "+OK|"), ("watch k", "+OK|"), ("multi", "+OK|"), ("ping", "+QUEUED|")]);
+        for line in meanwhile {
+            world.send(other, line);
+        }
+        assert_eq!(world.say("exec"), if runs { "*1|+PONG|" } else { "*-1|" }, "{meanwhile:?}");
+    }
+    // A key that was there and is made anew is another key.
+    world.talk(&[("flushall", "+OK|"), ("set k v", "+OK|"), ("watch k", "+OK|"), ("multi", "+OK|")]);
+    world.send(other, "del k");
+    world.send(other, "set k v");
+    world.talk(&[("exec", "*-1|")]);
+}
+
+#[test]
+fn watching_leaves_nothing_behind() {
+    let mut world = World::new();
+    for end in ["exec", "discard", "unwatch", "reset"] {
+        world.say("watch a b");
+        if matches!(end, "exec" | "discard") {
+            world.say("multi");
+        }
+        world.say(end);
+        assert!(!world.engine.state().is_missing_watched(), "{end}");
+    }
+    world.say("watch a");
+    let me = world.me;
+    world.engine.close(me);
+    assert!(!world.engine.state().is_missing_watched());
+}
+
+#[test]
+fn a_transaction_wakes_readers_once_and_at_its_end() {
+    let mut world = World::new();
+    let reader = world.open("127.0.0.1:9");
+    assert_eq!(world.send(reader, "xread block 0 streams s $"), "");
+    world.talk(&[
+        ("multi", "+OK|"),
+        ("xadd s 1-0 f v", "+QUEUED|"),
+        ("xadd s 2-0 f v", "+QUEUED|"),
+        ("xdel s 1-0", "+QUEUED|"),
+    ]);
+    world.talk(&[("exec", "*3|$3|1-0|$3|2-0|:1|")]);
+    assert_eq!(world.read(reader), "*1|*2|$1|s|*1|*2|$3|2-0|*2|$1|f|$1|v|");
+}
+
+#[test]
+fn what_was_refused_while_queueing_refuses_all() {
+    let mut world = World::new();
+    world.talk(&[
+        ("multi", "+OK|"),
+        ("nosuch", "-ERR unknown command 'nosuch', with args beginning with: |"),
+        ("set k v", "+QUEUED|"),
+        ("exec", "-EXECABORT Transaction discarded because of previous errors.|"),
+        ("exists k", ":0|"),
+        ("exec", "-ERR EXEC without MULTI|"),
+    ]);
+}
