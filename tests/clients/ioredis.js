@@ -60,4 +60,23 @@ main([
   ['a transaction', () => clients(1, async (client) => {
     assert.deepStrictEqual(await client.multi().xadd('s', '1-0', 'a', 'b').xlen('s').exec(), [[null, '1-0'], [null, 1]]);
   })],
+  ['publish and subscribe', () => clients(2, async (client, subscriber) => {
+    const got = [];
+    const three = new Promise((resolve) => {
+      const take = (...message) => got.push(message) === 3 && resolve();
+      subscriber.on('message', take);
+      subscriber.on('pmessage', take);
+    });
+    assert.strictEqual(await subscriber.subscribe('news', 'other'), 2);
+    assert.strictEqual(await subscriber.psubscribe('n*'), 3);
+    assert.strictEqual(await client.publish('news', 'hello'), 2);
+    assert.strictEqual(await client.publish('nobody', 'x'), 1);
+    await three;
+    assert.deepStrictEqual(got, [['news', 'hello'], ['n*', 'news', 'hello'], ['n*', 'nobody', 'x']]);
+    assert.ok(await subscriber.ping());
+    assert.strictEqual(await subscriber.unsubscribe(), 1);
+    assert.strictEqual(await subscriber.punsubscribe(), 0);
+    assert.strictEqual(await client.publish('news', 'hello'), 0);
+    assert.strictEqual(await subscriber.get('k'), null);
+  })],
 ]);

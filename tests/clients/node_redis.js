@@ -46,6 +46,29 @@ async function workRound(client) {
   assert.deepStrictEqual([group.name, group.pending, group.lag], ['g', 0, 0]);
 }
 
+/** Publishes to a subscriber of a channel, a pattern and a shard channel, which hears of each once. */
+async function messages(client, subscriber) {
+  const got = [];
+  const three = new Promise((resolve) => {
+    const take = (message, channel) => got.push([channel, message]) === 3 && resolve();
+    got.take = take;
+  });
+  await subscriber.subscribe('news', got.take);
+  await subscriber.pSubscribe('n*', got.take);
+  await subscriber.sSubscribe('shard', got.take);
+  assert.strictEqual(await client.publish('news', 'hello'), 2);
+  assert.strictEqual(await client.sPublish('shard', 'x'), 1);
+  await three;
+  assert.deepStrictEqual([...got], [['news', 'hello'], ['news', 'hello'], ['shard', 'x']]);
+  assert.deepStrictEqual(await client.pubSubChannels(), ['news']);
+  assert.ok(await subscriber.ping());
+  await subscriber.unsubscribe();
+  await subscriber.pUnsubscribe();
+  await subscriber.sUnsubscribe();
+  assert.strictEqual(await client.publish('news', 'hello'), 0);
+  assert.strictEqual(await subscriber.get('k'), null);
+}
+
 main([
   ['connects with defaults', () => clients(1, {}, async (client) => {
     assert.strictEqual(await client.ping(), 'PONG');
@@ -70,5 +93,13 @@ main([
   })],
   ['a transaction', () => clients(1, {}, async (client) => {
     assert.deepStrictEqual(plain(await client.multi().xAdd('s', '1-0', { a: 'b' }).xLen('s').exec()), ['1-0', 1]);
+  })],
+  ['publish and subscribe: RESP2', () => clients(2, { RESP: 2 }, messages)],
+  ['publish and subscribe: RESP3, where the subscriber may send anything', () => clients(2, { RESP: 3 }, async (client, subscriber) => {
+    await messages(client, subscriber);
+    const heard = new Promise((resolve) => { subscriber.subscribe('a', resolve).then(() => client.publish('a', 'm')); });
+    assert.strictEqual(await heard, 'm');
+    assert.strictEqual(await subscriber.set('k', 'v'), 'OK');
+    assert.strictEqual(await subscriber.get('k'), 'v');
   })],
 ]);

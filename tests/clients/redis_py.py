@@ -126,5 +126,78 @@ def transaction(port, socket):
     raise AssertionError("a transaction went through though its key had changed")
 
 
+def next_message(subscriber):
+    """The next message that is no confirmation."""
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        message = subscriber.get_message(ignore_subscribe_messages=True, timeout=0.2)
+        if message:
+            return message["type"], message["pattern"], message["channel"], message["data"]
+    raise AssertionError("no message within 5 s")
+
+
+def messages(port, protocol):
+    client = fresh(port, protocol=protocol)
+    with client.pubsub() as subscriber:
+        subscriber.subscribe("news", "other")
+        subscriber.psubscribe("n*")
+        while len(client.pubsub_channels()) < 2 or client.pubsub_numpat() < 1:
+            subscriber.get_message(timeout=0.01)
+        equal(client.pubsub_numsub("news", "none"), [("news", 1), ("none", 0)])
+        equal(client.publish("news", "hello"), 2)
+        equal(next_message(subscriber), ("message", None, "news", "hello"))
+        equal(next_message(subscriber), ("pmessage", "n*", "news", "hello"))
+        subscriber.ping()
+        subscriber.unsubscribe()
+        subscriber.punsubscribe()
+        deadline = time.monotonic() + 5
+        while client.pubsub_numpat() and time.monotonic() < deadline:
+            subscriber.get_message(timeout=0.01)
+        equal((client.pubsub_channels(), client.pubsub_numpat()), ([], 0))
+
+
+@check
+def pubsub_resp2(port, socket):
+    """publish and subscribe: RESP2"""
+    messages(port, 2)
+
+
+@check
+def pubsub_resp3(port, socket):
+    """publish and subscribe: RESP3"""
+    messages(port, 3)
+
+
+@check
+def pubsub_shard(port, socket):
+    """shard channels"""
+    client = fresh(port)
+    with client.pubsub() as subscriber:
+        subscriber.ssubscribe("shard")
+        while not client.pubsub_shardchannels():
+            subscriber.get_message(timeout=0.01)
+        equal(client.spublish("shard", "x"), 1)
+        equal(next_message(subscriber), ("smessage", None, "shard", "x"))
+
+
+@check
+def keyspace_events(port, socket):
+    """keyspace events, in the order of what happened"""
+    client = fresh(port)
+    client.config_set("notify-keyspace-events", "EAn")
+    try:
+        with client.pubsub() as subscriber:
+            subscriber.psubscribe("__keyevent@0__:*")
+            while not client.pubsub_numpat():
+                subscriber.get_message(timeout=0.01)
+            client.xadd("s", {"a": "b"}, maxlen=1, approximate=False)
+            client.xadd("s", {"a": "b"}, maxlen=1, approximate=False)
+            client.delete("s")
+            events = [next_message(subscriber)[2].split(":")[1] for _ in range(5)]
+            equal(events, ["new", "xadd", "xadd", "xtrim", "del"])
+    finally:
+        client.config_set("notify-keyspace-events", "")
+
+
 if __name__ == "__main__":
     main(*sys.argv[1:3])

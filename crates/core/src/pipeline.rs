@@ -59,6 +59,11 @@ impl Output {
         &self.bytes[self.sent..self.open]
     }
 
+    /// The newest position that something here waits for; 0 = nothing waits.
+    pub fn last_gate(&self) -> u64 {
+        self.gates.back().map_or(0, |&(_, position)| position)
+    }
+
     /// Notes that `n` of the ready bytes were sent.
     pub fn advance(&mut self, n: usize) {
         self.sent += n;

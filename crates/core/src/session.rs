@@ -2,6 +2,7 @@
 
 use crate::command::args::OwnedArgs;
 use crate::command::table::CommandId;
+use crate::engine::pubsub::Subscriptions;
 use crate::pipeline::Output;
 use crate::resp::decode::Decoder;
 use crate::resp::encode::Protocol;
@@ -126,6 +127,8 @@ pub struct Client {
     pub transaction: Option<Box<Transaction>>,
     /// WATCH.
     pub watches: Vec<Watch>,
+    /// What it is subscribed to, if to anything.
+    pub subscriptions: Option<Box<Subscriptions>>,
     /// Waits in a blocking read.
     pub wait: Option<Box<Wait>>,
     /// To be closed once its output has been sent. Nothing more is read from it.
@@ -169,6 +172,7 @@ impl Client {
             no_touch: false,
             transaction: None,
             watches: Vec::new(),
+            subscriptions: None,
             wait: None,
             closing: false,
             killed: false,
@@ -179,7 +183,8 @@ impl Client {
         }
     }
 
-    /// Back to how a new connection is (RESET), but for its identity, its authentication and what it watches.
+    /// Back to how a new connection is (RESET), but for its identity and authentication, and for what it watches and
+    /// is subscribed to, which the engine ends.
     pub fn reset(&mut self) {
         self.db = 0;
         self.protocol = Protocol::Resp2;

@@ -150,6 +150,51 @@ fn a_client_over_its_soft_limit_has_a_while_to_catch_up() {
 }
 
 #[test]
+fn a_subscriber_that_does_not_read_is_closed_at_its_own_limits() {
+    let limits = ["--client-output-buffer-limit", "normal", "0", "0", "0", "pubsub", "1mb", "0", "0"];
+    let (_folder, server) = server(&limits);
+    let mut deaf = server.client();
+    let mut listening = server.client();
+    deaf.ask(&["SUBSCRIBE", "news"]);
+    listening.ask(&["SUBSCRIBE", "news"]);
+    let mut publisher = server.client();
+    let message = "x".repeat(100_000);
+    let mut published = 0;
+    // Until the sockets' buffers and the limit are full.
+    while publisher.ask(&["PUBLISH", "news", &message]).int() == 2 {
+        published += 1;
+        assert!(published < 1000, "it is not closed");
+        assert_eq!(listening.reply().array()[2].text().len(), 100_000);
+    }
+    assert!(server.log().contains("of messages that it does not read"), "{}", server.log());
+    assert!(deaf.drain() < 100_000_000);
+    let info = publisher.ask(&["INFO"]);
+    assert!(info.text().contains("client_output_buffer_limit_disconnections:1\r\n"));
+    assert!(info.text().contains("pubsub_clients:1\r\n"));
+
+    assert_eq!(
+        publisher.ask(&["CONFIG", "SET", "client-output-buffer-limit", "pubsub 0 100kb 1"]),
+        Reply::Simple("OK".into())
+    );
+    let begun = Instant::now();
+    // Now it is the other one that has stopped reading; it is given its second.
+    while publisher.ask(&["PUBLISH", "news", &message]).int() == 1 && begun.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(begun.elapsed() > Duration::from_secs(1) && begun.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn who_waits_for_messages_is_not_idle() {
+    let (_folder, server) = server(&["--timeout", "1"]);
+    let mut subscriber = server.client();
+    subscriber.ask(&["SUBSCRIBE", "news"]);
+    assert!(server.client().is_closed());
+    assert_eq!(server.client().ask(&["PUBLISH", "news", "x"]).int(), 1);
+    assert_eq!(subscriber.reply().array()[2].text(), "x");
+}
+
+#[test]
 fn who_is_silent_for_too_long_is_closed_and_a_waiting_reader_is_not() {
     let (_folder, server) = server(&["--timeout", "1"]);
     let mut silent = server.client();

@@ -8,6 +8,7 @@ mod connection;
 mod id;
 mod keys;
 mod name;
+mod pubsub;
 mod server;
 mod spec;
 mod streams;
@@ -19,11 +20,12 @@ pub use spec::{Argument, ArgumentKind, Categories, CommandSpec, Flags, KeyBegin,
 
 use crate::command::args::Args;
 
-const FAMILIES: [&[CommandSpec]; 6] = [
+const FAMILIES: [&[CommandSpec]; 7] = [
     &streams::COMMANDS,
     &strings::COMMANDS,
     &keys::COMMANDS,
     &transactions::COMMANDS,
+    &pubsub::COMMANDS,
     &connection::COMMANDS,
     &server::COMMANDS,
 ];

@@ -27,6 +27,11 @@ pub struct Context {
 /// Changes the state as the record says.
 pub fn apply(state: &mut State, record: &Record<'_>, context: &Context) {
     state.changes += 1;
+    change(state, record, context);
+    state.remeasure();
+}
+
+fn change(state: &mut State, record: &Record<'_>, context: &Context) {
     match record {
         Record::SetString { at, expire_ms, value } => {
             put(state, *at, *expire_ms, Value::String(Arc::new(value.to_vec())), context);
@@ -248,7 +253,8 @@ fn capture(state: &mut State, at: At<'_>) {
 fn stream<'s>(state: &'s mut State, at: At<'_>, context: &Context, touch: Touch) -> Option<&'s mut Stream> {
     capture(state, at);
     let version = if touch == Touch::Watch { state.next_version() } else { 0 };
-    let slot = state.db_mut(at.db).get_mut(at.key)?;
+    // What WATCH does not count has not changed the entries.
+    let slot = if touch == Touch::Watch { state.resized(at.db, at.key) } else { state.db_mut(at.db).get_mut(at.key) }?;
     slot.position = context.position;
     if touch == Touch::Watch {
         slot.version = version;
@@ -293,7 +299,7 @@ fn write_string(state: &mut State, at: At<'_>, offset: usize, bytes: &[u8], cont
         put(state, at, 0, Value::String(Arc::default()), context);
     }
     let version = state.next_version();
-    let Some(slot) = state.db_mut(at.db).get_mut(at.key) else { return };
+    let Some(slot) = state.resized(at.db, at.key) else { return };
     slot.position = context.position;
     slot.version = version;
     if let Value::String(value) = &mut slot.value {

@@ -8,6 +8,7 @@ use crate::command::table::CommandId;
 use crate::engine::Cx;
 use crate::engine::blocked::ClientIndex;
 use crate::engine::fault::Fault;
+use crate::engine::pubsub::TopicKind;
 use crate::resp::encode::Protocol;
 use crate::session::Client;
 
@@ -15,6 +16,7 @@ impl Engine {
     /// Closes a connection at once. What it waited for does not happen any more.
     pub(crate) fn kill(&mut self, index: ClientIndex) {
         self.stop_waiting(index);
+        self.unsubscribe_all(index);
         if let Some(client) = self.client_mut(index) {
             client.killed = true;
         }
@@ -60,12 +62,13 @@ impl Engine {
         let multi_bytes = client.transaction.as_ref().map_or(0, |transaction| transaction.len_bytes);
         let (input, capacity) = (client.input.len(), client.input.capacity());
         let memory = size_of::<Client>() + capacity + client.output.capacity() + multi_bytes;
+        let topics = |kind| client.subscriptions.as_deref().map_or(0, |all| all.len(kind));
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let events = if client.output.is_empty() { "r" } else { "rw" };
         let protocol = if client.protocol == Protocol::Resp3 { 3 } else { 2 };
         write!(
             out,
-            "id={} addr={} laddr={} fd={} name={} age={age_s} idle={idle_s} flags={} db={} sub=0 psub=0 ssub=0 \
+            "id={} addr={} laddr={} fd={} name={} age={age_s} idle={idle_s} flags={} db={} sub={} psub={} ssub={} \
              multi={multi} watch={} qbuf={input} qbuf-free={} argv-mem=0 multi-mem={multi_bytes} rbs={} rbp=0 obl={} \
              oll=0 omem=0 tot-mem={memory} events={events} cmd={} user=default redir=-1 resp={protocol} lib-name={} \
              lib-ver={} io-thread=0 tot-net-in={} tot-net-out={} tot-cmds={}",
@@ -76,6 +79,9 @@ impl Engine {
             text(&client.name),
             flags(client),
             client.db,
+            topics(TopicKind::Channel),
+            topics(TopicKind::Pattern),
+            topics(TopicKind::Shard),
             client.watches.len(),
             capacity - input,
             client.output.capacity(),
@@ -94,6 +100,7 @@ impl Engine {
 /// The letters of CLIENT LIST.
 fn flags(client: &Client) -> String {
     let all = [
+        (client.subscriptions.is_some(), 'P'),
         (client.transaction.is_some(), 'x'),
         (client.wait.is_some(), 'b'),
         (client.closing, 'c'),

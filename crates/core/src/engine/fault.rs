@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+use crate::command::table::{CommandId, CommandSpec};
+
 /// An error reply: the whole line behind its `-`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fault(pub Cow<'static, [u8]>);
@@ -25,6 +27,15 @@ impl Fault {
     /// `ERR wrong number of arguments for '…' command`; the name in lower case, `xgroup|create` for subcommands.
     pub fn arity(name: &str) -> Fault {
         Fault::owned(format!("ERR wrong number of arguments for '{name}' command"))
+    }
+
+    /// A command that a subscriber may not send in RESP2.
+    pub fn subscriber(spec: &CommandSpec) -> Fault {
+        let begin = if spec.id == CommandId::Exec { "EXECABORT Transaction discarded because of:" } else { "ERR" };
+        Fault::owned(format!(
+            "{begin} Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context",
+            spec.name
+        ))
     }
 
     /// Subcommand known, arguments wrong.

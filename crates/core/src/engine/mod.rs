@@ -12,23 +12,25 @@ pub mod apply;
 pub mod blocked;
 mod clients;
 pub mod decide;
+pub mod events;
 pub mod facts;
 pub mod fault;
 mod feed;
 pub mod log;
 pub mod observe;
+pub mod pubsub;
 mod timers;
 mod txn;
 mod wake;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::command::args::{Args, OwnedArgs};
 use crate::command::table::{self, CommandId, CommandSpec, Flags};
 use crate::command::views;
 use crate::record::{At, Record};
-use crate::resp::encode::Reply;
+use crate::resp::encode::{Protocol, Reply};
 use crate::session::{Client, ReplyMode, Wait};
 use crate::settings::Settings;
 use crate::state::entries::NodeLimits;
@@ -37,10 +39,12 @@ use crate::state::stream::Stream;
 
 use apply::{Context, apply};
 use blocked::{Blocked, ClientIndex};
+use events::EventClass;
 use facts::{Facts, Request};
 use fault::Fault;
 use log::PendingLog;
 use observe::{SlowLog, Statistics};
+use pubsub::{OwnPushes, PubSub};
 
 /// What CLIENT PAUSE holds back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,6 +84,9 @@ pub struct Engine {
     /// SLOWLOG.
     pub slow_log: SlowLog,
     requests: Vec<Request>,
+    /// Channels and who is subscribed to them.
+    pub pubsub: PubSub,
+    own_pushes: OwnPushes,
 }
 
 /// What a command works with.
@@ -103,6 +110,8 @@ pub struct Cx<'e> {
     gate: Cell<u64>,
     /// Look-ups of a reading command that found their key, and that did not.
     lookups: Cell<(u64, u64)>,
+    /// Keys that were not found, where someone wants to hear of it.
+    missed: RefCell<Vec<(usize, Box<[u8]>)>>,
     emitted: bool,
 }
 
@@ -176,6 +185,9 @@ impl<'e> Cx<'e> {
             }
             None => {
                 self.depends_on(database.removed_position);
+                if !self.engine.settings.notify_keyspace_events.is_empty() {
+                    self.note_miss(db, key);
+                }
                 None
             }
         }
@@ -185,6 +197,32 @@ impl<'e> Cx<'e> {
     #[inline]
     pub fn slot(&self, key: &[u8]) -> Option<&Slot> {
         self.slot_in(self.db, key)
+    }
+
+    /// A key was not found: an event, where reading it is what the command does.
+    #[cold]
+    fn note_miss(&self, db: usize, key: &[u8]) {
+        use CommandId as C;
+        let reads = match self.spec.id {
+            // Writers that begin by reading. Those that then go on writing (SET GET, GETSET, COPY) say it themselves.
+            C::GetDel | C::GetEx | C::XReadGroup | C::XAck | C::XAckDel | C::XClaim | C::XAutoClaim => true,
+            C::ObjectEncoding | C::ObjectRefCount | C::ObjectIdleTime | C::ObjectFreq | C::MemoryUsage => false,
+            _ => self.spec.flags.has(Flags::READONLY),
+        };
+        if !reads || !self.engine.settings.notify_keyspace_events.has(b'm') {
+            return;
+        }
+        let mut missed = self.missed.borrow_mut();
+        // Commands that look a key up again while they work have still missed it once.
+        let each_counts = matches!(self.spec.id, C::MGet | C::Exists | C::Touch);
+        if each_counts || !missed.iter().any(|(d, k)| *d == db && **k == *key) {
+            missed.push((db, key.into()));
+        }
+    }
+
+    /// Is the command part of a transaction?
+    pub fn in_transaction(&self) -> bool {
+        !self.may_block
     }
 
     /// The stream under a key; `None` if there is no such key.
@@ -252,6 +290,8 @@ impl Engine {
             paused: Vec::new(),
             statistics: Statistics::default(),
             requests: Vec::new(),
+            pubsub: PubSub::default(),
+            own_pushes: OwnPushes::default(),
         }
     }
 
@@ -313,9 +353,10 @@ impl Engine {
         index
     }
 
-    /// A connection is gone. What it waited for, watched or had queued goes with it.
+    /// A connection is gone. What it waited for, watched, had queued or was subscribed to goes with it.
     pub fn close(&mut self, index: ClientIndex) {
         self.stop_waiting(index);
+        self.unsubscribe_all(index);
         self.forget_watches(index);
         if let Some(client) = self.clients[index].take() {
             self.by_id.remove(&client.id);
@@ -410,12 +451,14 @@ impl Engine {
         client.commands += 1;
         let mut out = client.output.take();
         let start = out.len();
+        self.own_pushes.running = Some(index);
         let gate = self.judge(index, args, facts, &mut out);
         self.finish_command(index, out, start, gate);
         self.serve_ready(facts);
     }
 
-    /// Puts the reply of a command into the client's output, as CLIENT REPLY wants it.
+    /// Puts the reply of a command into the client's output, as CLIENT REPLY wants it, and behind it what was pushed to
+    /// the client meanwhile.
     fn finish_command(&mut self, index: ClientIndex, mut out: Vec<u8>, start: usize, gate: u64) {
         let Some(client) = self.client_mut(index) else { return };
         if client.reply_mode != ReplyMode::On {
@@ -429,7 +472,8 @@ impl Engine {
                 other => other,
             };
         }
-        self.finish_reply(index, out, gate);
+        let pushes_gate = self.take_own_pushes(index, &mut out);
+        self.finish_reply(index, out, gate.max(pushes_gate));
     }
 
     /// What is asked of any command before it runs. Answers the position that the reply depends on.
@@ -459,6 +503,8 @@ impl Engine {
             && (spec.flags.has(Flags::DENYOOM) || txn::needs_memory(client, spec.id))
         {
             Some(Fault::OUT_OF_MEMORY)
+        } else if client.subscriptions.is_some() && protocol == Protocol::Resp2 && !is_for_subscribers(spec.id) {
+            Some(Fault::subscriber(spec))
         } else {
             None
         };
@@ -520,14 +566,19 @@ impl Engine {
             wait: None,
             gate: Cell::new(0),
             lookups: Cell::default(),
+            missed: RefCell::default(),
             emitted: false,
         };
         let mut reply = Reply { out, protocol };
         let result = decide::dispatch(&mut cx, args, &mut reply);
         let (mut gate, emitted, wait) = (cx.gate.get(), cx.emitted, cx.wait.take());
+        let missed = cx.missed.take();
         let (hits, misses) = cx.lookups.get();
         self.statistics.keyspace_hits += hits;
         self.statistics.keyspace_misses += misses;
+        for (db, key) in missed {
+            self.notify(EventClass::Miss, "keymiss", db, &key);
+        }
         // A reply that depends on what memory alone keeps depends on nothing.
         if !self.log.is_enabled() {
             gate = 0;
@@ -575,6 +626,7 @@ impl Engine {
     fn expire_key(&mut self, db: usize, key: &[u8]) {
         self.statistics.expired_keys += 1;
         self.emit(&Record::Delete { at: At { db, key } });
+        self.notify(EventClass::Expired, "expired", db, key);
     }
 
     fn note_duration(
@@ -670,6 +722,23 @@ impl Engine {
         let (group, claims) = (None, None);
         Box::new(Wait { args, command, db, keys, deadline_ms, group, claims, crowded: false, ticket: 0 })
     }
+}
+
+/// What a subscriber may send in RESP2, where a reply could be taken for a message.
+fn is_for_subscribers(command: CommandId) -> bool {
+    use CommandId as C;
+    matches!(
+        command,
+        C::Subscribe
+            | C::Unsubscribe
+            | C::PSubscribe
+            | C::PUnsubscribe
+            | C::SSubscribe
+            | C::SUnsubscribe
+            | C::Ping
+            | C::Quit
+            | C::Reset
+    )
 }
 
 #[cfg(test)]

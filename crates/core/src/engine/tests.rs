@@ -1,8 +1,10 @@
 //! Commands from outside: bytes go in, bytes come out, time is what the test says.
 
 mod clients;
+mod events;
 mod groups;
 mod keys;
+mod pubsub;
 mod server;
 mod streams;
 mod strings;

@@ -122,12 +122,18 @@ impl Engine {
         let Some(client) = self.client_mut(index) else { return };
         let mut out = client.output.take();
         let start = out.len();
+        self.own_pushes.running = Some(index);
         let Wait { args, deadline_ms, ticket, .. } = *wait;
         let spec = table::resolve(args.args()).expect("a read that waits was a good command before");
         let (gate, waits) = self.run(index, spec, args.args(), facts, &mut out, true, true);
         if waits {
+            let mut pushes = Vec::new();
+            let pushes_gate = self.take_own_pushes(index, &mut pushes);
             if let Some(client) = self.client_mut(index) {
                 client.output.restore(out);
+            }
+            if !pushes.is_empty() {
+                self.push(index, &pushes, pushes_gate);
             }
             self.wait_on(index, deadline_ms, keeps_place.then_some(ticket));
             return;

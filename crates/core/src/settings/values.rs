@@ -114,6 +114,12 @@ impl EventClasses {
         self.0 & EventClasses::bit(letter) != 0
     }
 
+    /// True for the empty set, the default.
+    #[inline]
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
     /// True when no event goes out: no channel is chosen, or no class.
     pub fn is_off(self) -> bool {
         let channels = EventClasses::bit(b'K') | EventClasses::bit(b'E');

@@ -12,6 +12,7 @@ use indexmap::IndexMap;
 use crate::limits::DATABASES;
 use crate::state::codec::{Corrupt, Reader, put_bytes};
 use crate::state::garbage::Garbage;
+use crate::state::sizes::{SizeClass, Sizes};
 use crate::state::stream::Stream;
 
 /// What a key holds.
@@ -109,6 +110,8 @@ pub struct Database {
     expiry: BTreeSet<(u64, Box<[u8]>)>,
     /// Keys whose values change by time, by a time (Unix ms) that is not after the first such change.
     timers: BTreeSet<(u64, Box<[u8]>)>,
+    /// How large the values are.
+    sizes: Sizes,
     /// Log position after the newest record that removed a key: what a reply about a missing key waits for.
     pub removed_position: u64,
     /// Log position after the newest SWAPDB: what a reply about any key here waits for.
@@ -121,6 +124,7 @@ impl Database {
             keys: IndexMap::with_hasher(FixedState::with_seed(seed)),
             expiry: BTreeSet::new(),
             timers: BTreeSet::new(),
+            sizes: Sizes::default(),
             removed_position: 0,
             swapped_position: 0,
         }
@@ -173,8 +177,14 @@ impl Database {
         self.keys.iter().map(|(key, slot)| (key.as_ref(), slot))
     }
 
+    /// How large the values are, as INFO shows it.
+    pub fn sizes(&self) -> &Sizes {
+        &self.sizes
+    }
+
     /// Puts a slot under a key; answers what was there.
     pub fn insert(&mut self, key: &[u8], mut slot: Slot) -> Option<Slot> {
+        self.sizes.add(SizeClass::of(&slot.value));
         slot.timer_ms = slot.value.next_due_ms().unwrap_or(0);
         let timer_ms = slot.timer_ms;
         if timer_ms != 0 {
@@ -193,11 +203,11 @@ impl Database {
                 return None;
             }
         };
-        if let Some(old) = &old
-            && old.expire_ms != 0
-            && old.expire_ms != expire_ms
-        {
-            self.expiry.remove(&(old.expire_ms, key.into()));
+        if let Some(old) = &old {
+            self.sizes.remove(SizeClass::of(&old.value));
+            if old.expire_ms != 0 && old.expire_ms != expire_ms {
+                self.expiry.remove(&(old.expire_ms, key.into()));
+            }
         }
         if let Some(old) = &old
             && old.timer_ms != 0
@@ -211,6 +221,7 @@ impl Database {
     /// Takes a key away. The last key moves to its place: SCAN goes from the last place down and so misses none.
     pub fn remove(&mut self, key: &[u8]) -> Option<Slot> {
         let slot = self.keys.swap_remove(key)?;
+        self.sizes.remove(SizeClass::of(&slot.value));
         if slot.expire_ms != 0 {
             self.expiry.remove(&(slot.expire_ms, key.into()));
         }
@@ -279,6 +290,7 @@ impl Database {
     pub fn clear(&mut self) -> impl Iterator<Item = Slot> + use<> {
         self.expiry.clear();
         self.timers.clear();
+        self.sizes = Sizes::default();
         let hasher = self.keys.hasher().clone();
         std::mem::replace(&mut self.keys, IndexMap::with_hasher(hasher)).into_iter().map(|(_, slot)| slot)
     }
@@ -300,6 +312,8 @@ pub struct State {
     pub snapshot: u64,
     /// The snapshot that is being taken.
     capture: Option<Capture>,
+    /// A value that the record being applied may change in size: its database, its place, where it counted before.
+    measured: Option<(usize, usize, SizeClass)>,
     /// Missing keys that somebody watches.
     watched_missing: BTreeMap<(usize, Box<[u8]>), WatchedMissing>,
 }
@@ -346,6 +360,7 @@ impl State {
             garbage: Garbage::default(),
             snapshot: 0,
             capture: None,
+            measured: None,
             watched_missing: BTreeMap::new(),
         }
     }
@@ -474,6 +489,28 @@ impl State {
         self.versions
     }
 
+    /// The key whatever its time, to be changed by a record in ways that may change the size of its value: at its end
+    /// [`State::remeasure`] notes the new size.
+    #[inline]
+    pub fn resized(&mut self, db: usize, key: &[u8]) -> Option<&mut Slot> {
+        let (place, _, slot) = self.databases[db].keys.get_full_mut(key)?;
+        self.measured = Some((db, place, SizeClass::of(&slot.value)));
+        Some(slot)
+    }
+
+    /// A record has been applied: its value counts by its new size.
+    #[inline]
+    pub fn remeasure(&mut self) {
+        let Some((db, place, before)) = self.measured.take() else { return };
+        let db = &mut self.databases[db];
+        let Some((_, slot)) = db.keys.get_index(place) else { return };
+        let after = SizeClass::of(&slot.value);
+        if before != after {
+            db.sizes.remove(before);
+            db.sizes.add(after);
+        }
+    }
+
     /// Version of a key for WATCH: it differs when the key was changed, or was there meanwhile.
     pub fn watch_version(&self, db: usize, key: &[u8], now_ms: u64) -> u64 {
         match self.db(db).get(key, now_ms) {
@@ -526,7 +563,7 @@ impl State {
         }
     }
 
-    /// The stream under a key, whatever its time, to be changed; `None` if there is none.
+    /// The stream under a key, whatever its time, to be changed (not in size); `None` if there is none.
     pub fn stream_mut(&mut self, db: usize, key: &[u8]) -> Option<&mut Stream> {
         match &mut self.databases[db].get_mut(key)?.value {
             Value::Stream(stream) => Some(stream),
@@ -543,7 +580,9 @@ impl State {
     pub fn check(&self) -> Result<(), String> {
         for (number, db) in self.databases.iter().enumerate() {
             let (mut expiring, mut timed) = (0, 0);
+            let mut sizes = Sizes::default();
             for (key, slot) in db.iter() {
+                sizes.add(SizeClass::of(&slot.value));
                 timed += usize::from(slot.timer_ms != 0);
                 let due_ms = slot.value.next_due_ms().unwrap_or(u64::MAX);
                 if (slot.timer_ms == 0 && due_ms != u64::MAX)
@@ -569,6 +608,9 @@ impl State {
             }
             if timed != db.timers.len() {
                 return Err(format!("database {number}: {timed} keys have timers, the index has {}", db.timers.len()));
+            }
+            if sizes != db.sizes {
+                return Err(format!("database {number}: its values are not as large as the histograms say"));
             }
             if expiring != db.expiry.len() {
                 return Err(format!("database {number}: {expiring} keys expire, the index has {}", db.expiry.len()));

@@ -6,4 +6,5 @@ pub mod garbage;
 pub mod group;
 pub mod keyspace;
 pub mod pending;
+pub mod sizes;
 pub mod stream;

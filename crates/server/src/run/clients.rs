@@ -4,6 +4,7 @@ use std::io;
 
 use impel_core::engine::blocked::ClientIndex;
 use impel_core::engine::facts::Facts;
+use impel_core::session::Client;
 use impel_core::settings::{ClientClass, OutputLimit};
 use mio::event::Event;
 use mio::{Interest, Token};
@@ -170,12 +171,18 @@ impl Server {
         }
     }
 
-    fn output_limit(&self) -> OutputLimit {
-        self.node.settings().output_limits[ClientClass::Normal as usize]
+    fn output_limit(&self, class: ClientClass) -> OutputLimit {
+        self.node.settings().output_limits[class as usize]
+    }
+
+    /// The limit on a client's output. What a subscriber does not read is not of its own asking, hence limits of its
+    /// own.
+    fn output_limit_of(&self, client: &Client) -> OutputLimit {
+        self.output_limit(if client.subscriptions.is_some() { ClientClass::PubSub } else { ClientClass::Normal })
     }
 
     fn unread_max_bytes(&self) -> usize {
-        match self.output_limit().soft_bytes {
+        match self.output_limit(ClientClass::Normal).soft_bytes {
             0 => UNREAD_MAX_BYTES,
             soft_bytes => soft_bytes as usize,
         }
@@ -194,12 +201,12 @@ impl Server {
 
     /// One send.
     fn flush(&mut self, index: ClientIndex, now_ms: u64) {
-        let limit = self.output_limit();
         let unread_max_bytes = self.unread_max_bytes();
         let Some(client) = self.node.client(index) else { return };
         if client.killed {
             return self.close(index);
         }
+        let limit = self.output_limit_of(client);
         let Some(connection) = self.connections.get_mut(index).and_then(Option::as_mut) else { return };
         if connection.writable {
             let bytes = self.node.output(index);
@@ -239,8 +246,9 @@ impl Server {
     fn close_over_limit(&mut self, index: ClientIndex) {
         if let Some(client) = self.node.client(index) {
             let (id, addr, unread_bytes) = (client.id, &client.addr, client.output.len());
+            let what = if client.subscriptions.is_some() { "messages" } else { "replies" };
             ::log::warn!(
-                "client {id} at {addr} closed: {unread_bytes} bytes of replies that it does not read, over client-output-buffer-limit"
+                "client {id} at {addr} closed: {unread_bytes} bytes of {what} that it does not read, over client-output-buffer-limit"
             );
         }
         self.node.engine_mut().statistics.output_buffer_disconnections += 1;
@@ -258,7 +266,9 @@ impl Server {
 
     /// When [`Server::sweep`] has something to do; `None` if no limit needs it.
     pub(super) fn sweep_deadline_ms(&self) -> Option<u64> {
-        let needed = self.node.settings().timeout_seconds > 0 || self.output_limit().soft_bytes > 0;
+        let needed = self.node.settings().timeout_seconds > 0
+            || self.output_limit(ClientClass::Normal).soft_bytes > 0
+            || (self.output_limit(ClientClass::PubSub).soft_bytes > 0 && !self.node.engine().pubsub.is_empty());
         (needed && self.node.engine().client_count() > 0).then_some(self.next_sweep_ms)
     }
 
@@ -272,17 +282,18 @@ impl Server {
             return;
         }
         let idle_max_ms = u64::from(self.node.settings().timeout_seconds) * 1000;
-        let over_max_ms = u64::from(self.output_limit().soft_seconds) * 1000;
         for index in 0..self.connections.len() {
             let Some(connection) = &self.connections[index] else { continue };
+            let Some(client) = self.node.client(index) else { continue };
+            let over_max_ms = u64::from(self.output_limit_of(client).soft_seconds) * 1000;
             let over = connection.over_since_ms.is_some_and(|since_ms| now_ms.saturating_sub(since_ms) >= over_max_ms);
             if over {
                 self.close_over_limit(index);
                 continue;
             }
-            let Some(client) = self.node.client(index) else { continue };
-            // Who waits in a blocking read is not idle.
-            if idle_max_ms > 0 && client.wait.is_none() && now_ms.saturating_sub(client.active_ms) > idle_max_ms {
+            // Who waits in a blocking read, or for messages, is not idle.
+            let waits = client.wait.is_some() || client.subscriptions.is_some();
+            if idle_max_ms > 0 && !waits && now_ms.saturating_sub(client.active_ms) > idle_max_ms {
                 ::log::debug!("client {} at {} closed: idle", client.id, client.addr);
                 self.close(index);
             }

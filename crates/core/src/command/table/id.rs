@@ -301,6 +301,34 @@ pub enum CommandId {
     MemoryPurge,
     /// MEMORY HELP
     MemoryHelp,
+    /// PSUBSCRIBE
+    PSubscribe,
+    /// PUBLISH
+    Publish,
+    /// PUBSUB CHANNELS
+    PubSubChannels,
+    /// PUBSUB NUMPAT
+    PubSubNumPat,
+    /// PUBSUB NUMSUB
+    PubSubNumSub,
+    /// PUBSUB SHARDCHANNELS
+    PubSubShardChannels,
+    /// PUBSUB SHARDNUMSUB
+    PubSubShardNumSub,
+    /// PUBSUB HELP
+    PubSubHelp,
+    /// PUNSUBSCRIBE
+    PUnsubscribe,
+    /// SPUBLISH
+    SPublish,
+    /// SSUBSCRIBE
+    SSubscribe,
+    /// SUBSCRIBE
+    Subscribe,
+    /// SUNSUBSCRIBE
+    SUnsubscribe,
+    /// UNSUBSCRIBE
+    Unsubscribe,
     /// READONLY
     ReadOnly,
     /// READWRITE

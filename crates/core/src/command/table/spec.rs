@@ -483,7 +483,15 @@ impl CommandSpec {
 
     /// True when some argument can be a key.
     pub const fn takes_keys(&self) -> bool {
-        !self.key_specs.is_empty()
+        let mut i = 0;
+        while i < self.key_specs.len() {
+            // Shard channels hash like keys and are none.
+            if !self.key_specs[i].flags.has(KeyFlags::NOT_KEY) {
+                return true;
+            }
+            i += 1;
+        }
+        false
     }
 
     /// Flags, with the categories that follow from them as Redis has it.

@@ -1,9 +1,11 @@
 //! XCLAIM and XAUTOCLAIM: pending entries change hands.
 
+use super::group::CONSUMER_CREATED;
 use super::options::IdList;
 use crate::command::args::Args;
 use crate::command::parse::{self, is};
 use crate::engine::Cx;
+use crate::engine::events::EventClass;
 use crate::engine::fault::Fault;
 use crate::id::StreamId;
 use crate::record::{Claimed, Claims, Ids, Record};
@@ -53,6 +55,7 @@ fn settle(
     let (at, now_ms) = (cx.at(key), cx.now_ms());
     if stream_and_group(cx, key, name)?.1.find(consumer).is_none() {
         cx.emit(&Record::ConsumerCreate { at, group: name, consumer, now_ms });
+        cx.notify(EventClass::Stream, CONSUMER_CREATED, key);
     }
     if !outcome.dropped.is_empty() {
         cx.emit(&Record::Drop { at, group: name, ids: Ids::Slice(&outcome.dropped) });

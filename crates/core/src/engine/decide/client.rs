@@ -25,11 +25,24 @@ pub fn info(cx: &mut Cx<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// What kind of connection a TYPE asks for: all here are normal ones. Answers whether it means those.
-fn is_normal(name: &[u8]) -> Result<bool, Fault> {
+/// Kinds of connections, as TYPE asks for them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum ClientKind {
+    Normal,
+    PubSub,
+    /// What there is none of here.
+    Replication,
+}
+
+fn kind_of(client: &Client) -> ClientKind {
+    if client.subscriptions.is_some() { ClientKind::PubSub } else { ClientKind::Normal }
+}
+
+fn kind(name: &[u8]) -> Result<ClientKind, Fault> {
     match name.to_ascii_lowercase().as_slice() {
-        b"normal" => Ok(true),
-        b"master" | b"slave" | b"replica" | b"pubsub" => Ok(false),
+        b"normal" => Ok(ClientKind::Normal),
+        b"pubsub" => Ok(ClientKind::PubSub),
+        b"master" | b"slave" | b"replica" => Ok(ClientKind::Replication),
         _ => Err(Fault::concat(&[b"ERR Unknown client type '", name, b"'"])),
     }
 }
@@ -41,9 +54,8 @@ pub fn list(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<()
     if args.len() == 2 {
         chosen.extend(engine.clients().map(|(index, _)| index));
     } else if args.len() == 4 && is(args.get(2), "TYPE") {
-        if is_normal(args.get(3))? {
-            chosen.extend(engine.clients().map(|(index, _)| index));
-        }
+        let kind = kind(args.get(3))?;
+        chosen.extend(engine.clients().filter(|(_, client)| kind_of(client) == kind).map(|(index, _)| index));
     } else if args.len() > 3 && is(args.get(2), "ID") {
         for id in args.from(3).iter() {
             let id = parse::integer(id).ok_or(Fault::CLIENT_ID)?;
@@ -111,7 +123,7 @@ pub fn set_info(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resul
 #[derive(Debug)]
 struct Filter<'a> {
     id: Option<u64>,
-    normal: bool,
+    kind: Option<ClientKind>,
     addr: Option<&'a [u8]>,
     local_addr: Option<&'a [u8]>,
     age_min_s: u64,
@@ -120,7 +132,7 @@ struct Filter<'a> {
 
 impl<'a> Filter<'a> {
     fn parse(words: Args<'a>) -> Result<Filter<'a>, Fault> {
-        let mut filter = Filter { id: None, normal: true, addr: None, local_addr: None, age_min_s: 0, skip_me: true };
+        let mut filter = Filter { id: None, kind: None, addr: None, local_addr: None, age_min_s: 0, skip_me: true };
         for at in (0..words.len()).step_by(2) {
             let word = words.get(at);
             let Some(value) = words.try_get(at + 1) else { return Err(Fault::SYNTAX) };
@@ -128,7 +140,7 @@ impl<'a> Filter<'a> {
                 let id = parse::integer(value).filter(|&id| id > 0).ok_or(Fault::CLIENT_ID_RANGE)?;
                 filter.id = Some(id as u64);
             } else if is(word, "TYPE") {
-                filter.normal = is_normal(value)?;
+                filter.kind = Some(kind(value)?);
             } else if is(word, "ADDR") {
                 filter.addr = Some(value);
             } else if is(word, "LADDR") {
@@ -152,7 +164,7 @@ impl<'a> Filter<'a> {
     }
 
     fn fits(&self, client: &Client, now_ms: u64) -> bool {
-        self.normal
+        self.kind.is_none_or(|kind| kind_of(client) == kind)
             && self.id.is_none_or(|id| client.id == id)
             && self.addr.is_none_or(|addr| client.addr.as_bytes() == addr)
             && self.local_addr.is_none_or(|addr| client.local_addr.as_bytes() == addr)
@@ -164,7 +176,7 @@ impl<'a> Filter<'a> {
 pub fn kill(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
     let by_address = args.len() == 3;
     let filter = if by_address {
-        Filter { id: None, normal: true, addr: Some(args.get(2)), local_addr: None, age_min_s: 0, skip_me: false }
+        Filter { id: None, kind: None, addr: Some(args.get(2)), local_addr: None, age_min_s: 0, skip_me: false }
     } else {
         Filter::parse(args.from(2))?
     };

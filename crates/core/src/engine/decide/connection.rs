@@ -13,9 +13,14 @@ pub const REDIS_VERSION: &str = "8.2.3";
 /// The only user there is.
 const USER: &[u8] = b"default";
 
-/// PING [message]
-pub fn ping(args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
+/// PING [message]. A subscriber in RESP2 gets its answer in the form of a message.
+pub fn ping(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
     match args.len() {
+        1 | 2 if reply.protocol == Protocol::Resp2 && cx.client().subscriptions.is_some() => {
+            reply.array(2);
+            reply.bulk(b"pong");
+            reply.bulk(args.try_get(1).unwrap_or_default());
+        }
         1 => reply.simple("PONG"),
         2 => reply.bulk(args.get(1)),
         _ => return Err(Fault::arity("ping")),
@@ -121,6 +126,7 @@ pub fn select(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
 pub fn reset(cx: &mut Cx<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
     let open = cx.settings().requirepass.is_empty();
     let index = cx.client;
+    cx.engine().unsubscribe_all(index);
     cx.engine().forget_watches(index);
     let client = cx.client();
     client.reset();
@@ -132,6 +138,8 @@ pub fn reset(cx: &mut Cx<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
 
 /// QUIT
 pub fn quit(cx: &mut Cx<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
+    let index = cx.client;
+    cx.engine().unsubscribe_all(index);
     cx.client().closing = true;
     reply.ok();
     Ok(())

@@ -4,6 +4,7 @@ use super::options::{self, IdList, References};
 use crate::command::args::Args;
 use crate::command::parse::{self, is};
 use crate::engine::Cx;
+use crate::engine::events::EventClass;
 use crate::engine::fault::Fault;
 use crate::id::StreamId;
 use crate::record::{Ids, Record};
@@ -62,6 +63,7 @@ pub fn xdel(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<()
     if !ids.is_empty() {
         let at = cx.at(key);
         cx.emit(&Record::DeleteEntries { at, ids: Ids::Slice(&ids) });
+        cx.notify(EventClass::Stream, "xdel", key);
     }
     reply.count(ids.len() as u64);
     Ok(())
@@ -83,6 +85,7 @@ pub fn xdelex(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
     }
     let ids = options::ids(words)?;
     reply.array(ids.len());
+    let mut deleted = false;
     for &id in &ids {
         let Some(stream) = cx.stream(key)? else { unreachable!("nothing here removes the stream") };
         if references == References::Acked && !stream.is_free(id) {
@@ -93,7 +96,14 @@ pub fn xdelex(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
         if references == References::Delete {
             release(cx, key, id);
         }
-        reply.int(if exists { delete(cx, key, id) } else { NOT_FOUND });
+        if exists {
+            delete(cx, key, id);
+            deleted = true;
+        }
+        reply.int(if exists { DELETED } else { NOT_FOUND });
+    }
+    if deleted {
+        cx.notify(EventClass::Stream, "xdel", key);
     }
     Ok(())
 }
@@ -110,6 +120,7 @@ pub fn xackdel(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result
     }
     let ids = options::ids(words)?;
     reply.array(ids.len());
+    let mut deleted = false;
     for &id in &ids {
         let group = cx.stream(key)?.and_then(|stream| stream.group(name));
         if !group.is_some_and(|group| group.pel().contains(id)) {
@@ -125,9 +136,13 @@ pub fn xackdel(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result
         if kept {
             reply.int(REFERENCED);
         } else {
-            // What dangled counts as deleted.
-            reply.int(delete(cx, key, id));
+            // What dangled counts as deleted, but nothing was.
+            deleted |= delete(cx, key, id);
+            reply.int(DELETED);
         }
+    }
+    if deleted {
+        cx.notify(EventClass::Stream, "xdel", key);
     }
     Ok(())
 }
@@ -139,12 +154,14 @@ fn all_missing(words: Args<'_>, reply: &mut Reply<'_>) {
     }
 }
 
-fn delete(cx: &mut Cx<'_>, key: &[u8], id: StreamId) -> i64 {
-    if matches!(cx.stream(key), Ok(Some(stream)) if stream.entries.contains(id)) {
+/// Deletes an entry; answers whether it was there.
+fn delete(cx: &mut Cx<'_>, key: &[u8], id: StreamId) -> bool {
+    let exists = matches!(cx.stream(key), Ok(Some(stream)) if stream.entries.contains(id));
+    if exists {
         let at = cx.at(key);
         cx.emit(&Record::DeleteEntries { at, ids: Ids::Slice(&[id]) });
     }
-    DELETED
+    exists
 }
 
 /// Takes an entry off every group's pending list.

@@ -4,6 +4,7 @@ use crate::command::args::Args;
 use crate::command::parse::{self, is};
 use crate::command::table::CommandId;
 use crate::engine::Cx;
+use crate::engine::events::EventClass;
 use crate::engine::fault::Fault;
 use crate::record::Record;
 use crate::resp::encode::Reply;
@@ -60,8 +61,10 @@ pub fn set(cx: &mut Cx<'_>, key: &[u8], expire_ms: u64) {
     let at = cx.at(key);
     if expire_ms <= cx.now_ms() {
         cx.emit(&Record::Delete { at });
+        cx.notify(EventClass::Generic, "del", key);
     } else {
         cx.emit(&Record::Expire { at, expire_ms });
+        cx.notify(EventClass::Generic, "expire", key);
     }
 }
 
@@ -160,6 +163,7 @@ pub fn persist(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result
     if expires {
         let at = cx.at(key);
         cx.emit(&Record::Expire { at, expire_ms: 0 });
+        cx.notify(EventClass::Generic, "persist", key);
     }
     reply.int(expires.into());
     Ok(())

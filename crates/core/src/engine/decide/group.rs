@@ -3,12 +3,16 @@
 use crate::command::args::Args;
 use crate::command::parse::{self, is};
 use crate::engine::Cx;
+use crate::engine::events::EventClass;
 use crate::engine::fault::Fault;
 use crate::id::StreamId;
 use crate::record::Record;
 use crate::resp::encode::Reply;
 use crate::state::group::{Group, GroupOptions};
 use crate::state::stream::Stream;
+
+/// The event of a consumer that comes to be, whatever command makes it.
+pub(super) const CONSUMER_CREATED: &str = "xgroup-createconsumer";
 
 /// Options of CREATE, SETID and CFGSET.
 struct Options {
@@ -91,13 +95,16 @@ pub fn create(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
         return Err(Fault::BUSY_GROUP);
     }
     let (at, entries_read) = (cx.at(key), entries_read(options.entries_read, stream));
-    if stream.is_none() {
+    let is_new = stream.is_none();
+    if is_new {
         cx.emit(&Record::StreamCreate { at });
     }
     cx.emit(&Record::GroupCreate { at, group: name, position, entries_read });
     if options.set != GroupOptions::default() {
         cx.emit(&Record::GroupOptions { at, group: name, options: options.set });
     }
+    cx.notify_new(is_new, key);
+    cx.notify(EventClass::Stream, "xgroup-create", key);
     reply.ok();
     Ok(())
 }
@@ -116,6 +123,7 @@ pub fn setid(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(
     };
     let (at, entries_read) = (cx.at(key), entries_read(options.entries_read, Some(stream)));
     cx.emit(&Record::GroupPosition { at, group: name, position, entries_read });
+    cx.notify(EventClass::Stream, "xgroup-setid", key);
     reply.ok();
     Ok(())
 }
@@ -150,6 +158,7 @@ pub fn destroy(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result
     if there {
         let at = cx.at(key);
         cx.emit(&Record::GroupDestroy { at, group: name });
+        cx.notify(EventClass::Stream, "xgroup-destroy", key);
     }
     reply.int(i64::from(there));
     Ok(())
@@ -162,6 +171,7 @@ pub fn create_consumer(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -
     if new {
         let (at, now_ms) = (cx.at(key), cx.now_ms());
         cx.emit(&Record::ConsumerCreate { at, group: name, consumer, now_ms });
+        cx.notify(EventClass::Stream, CONSUMER_CREATED, key);
     }
     reply.int(i64::from(new));
     Ok(())
@@ -188,6 +198,7 @@ pub fn delete_consumer(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -
             cx.emit(&Record::GiveBackAll { at, group: name, consumer, first_order });
         }
         cx.emit(&Record::ConsumerDelete { at, group: name, consumer });
+        cx.notify(EventClass::Stream, "xgroup-delconsumer", key);
     }
     reply.count(had.unwrap_or(0));
     Ok(())

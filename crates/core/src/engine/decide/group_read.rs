@@ -8,10 +8,12 @@ use smallvec::SmallVec;
 
 use super::budget::{Budget, put_head_before};
 use super::claim::once_more;
+use super::group::CONSUMER_CREATED;
 use super::read::{self, MakeGroup, Options};
 use crate::command::args::Args;
 use crate::command::parse;
 use crate::engine::Cx;
+use crate::engine::events::EventClass;
 use crate::engine::fault::Fault;
 use crate::id::StreamId;
 use crate::record::{Claimed, Claims, Ids, Record};
@@ -83,6 +85,7 @@ pub fn xreadgroup(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
         let known = cx.stream(key)?.and_then(|stream| stream.group(name)).is_some_and(|g| g.find(consumer).is_some());
         if !known {
             cx.emit(&Record::ConsumerCreate { at, group: name, consumer, now_ms });
+            cx.notify(EventClass::Stream, CONSUMER_CREATED, key);
         }
     }
     let start = reply.out.len();
@@ -127,10 +130,13 @@ fn make_groups(cx: &mut Cx<'_>, keys: Args<'_>, name: &[u8], position: MakeGroup
             (Some(stream), MakeGroup::Last) => stream.last_id,
             _ => StreamId::MIN,
         };
-        if stream.is_none() {
+        let is_new = stream.is_none();
+        if is_new {
             cx.emit(&Record::StreamCreate { at });
         }
         cx.emit(&Record::GroupCreate { at, group: name, position, entries_read: None });
+        cx.notify_new(is_new, key);
+        cx.notify(EventClass::Stream, "xgroup-create", key);
     }
     Ok(())
 }

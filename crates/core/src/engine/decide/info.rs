@@ -10,6 +10,7 @@ use super::keys::database_count;
 use crate::command::args::Args;
 use crate::engine::Cx;
 use crate::engine::fault::Fault;
+use crate::engine::pubsub::TopicKind;
 use crate::resp::encode::Reply;
 
 /// A section: its name in small letters and in its head, whether INFO alone and INFO ALL show it.
@@ -24,7 +25,7 @@ const fn section(name: &'static str, title: &'static str, by_default: bool, in_a
     Section { name, title, by_default, in_all }
 }
 
-const SECTIONS: [Section; 13] = [
+const SECTIONS: [Section; 14] = [
     section("server", "Server", true, true),
     section("clients", "Clients", true, true),
     section("memory", "Memory", true, true),
@@ -38,6 +39,7 @@ const SECTIONS: [Section; 13] = [
     section("latencystats", "Latencystats", false, true),
     section("cluster", "Cluster", true, true),
     section("keyspace", "Keyspace", true, true),
+    section("keysizes", "Keysizes", true, true),
 ];
 
 /// INFO [section …]
@@ -69,6 +71,7 @@ pub fn info(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<()
             "errorstats" => error_stats(cx, &mut lines),
             "cluster" => lines.put("cluster_enabled", 0),
             "keyspace" => keyspace(cx, &mut lines),
+            "keysizes" => key_sizes(cx, &mut lines),
             _ => {}
         }
         if matches!(section.name, "server" | "memory" | "persistence" | "stats" | "cpu") {
@@ -114,7 +117,7 @@ fn clients(cx: &Cx<'_>, lines: &mut Lines<'_>) {
     lines.put("client_recent_max_output_buffer", output_max);
     lines.put("blocked_clients", engine.blocked_count());
     lines.put("tracking_clients", 0);
-    lines.put("pubsub_clients", 0);
+    lines.put("pubsub_clients", engine.pubsub.subscriber_count());
     lines.put("watching_clients", watching);
     lines.put("clients_in_timeout_table", engine.blocked.deadline_count());
     lines.put("total_watched_keys", watched);
@@ -179,8 +182,10 @@ fn stats(cx: &Cx<'_>, lines: &mut Lines<'_>) {
     lines.put("evicted_clients", 0);
     lines.put("keyspace_hits", of.keyspace_hits);
     lines.put("keyspace_misses", of.keyspace_misses);
-    lines.put("pubsub_channels", 0);
-    lines.put("pubsub_patterns", 0);
+    let pubsub = &cx.engine_ref().pubsub;
+    lines.put("pubsub_channels", pubsub.topic_count(TopicKind::Channel));
+    lines.put("pubsub_patterns", pubsub.topic_count(TopicKind::Pattern));
+    lines.put("pubsubshard_channels", pubsub.topic_count(TopicKind::Shard));
     lines.put("total_error_replies", of.errors);
     lines.put("total_blocked_clients", of.blocked_total);
     lines.put("client_query_buffer_limit_disconnections", of.query_buffer_disconnections);
@@ -227,6 +232,15 @@ fn keyspace(cx: &Cx<'_>, lines: &mut Lines<'_>) {
         if !db.is_empty() {
             let value = format!("keys={},expires={},avg_ttl=0,subexpiry=0", db.len(), db.expiring());
             lines.put(&format!("db{number}"), value);
+        }
+    }
+}
+
+/// Strings are as in Redis 8, which has no streams here.
+fn key_sizes(cx: &Cx<'_>, lines: &mut Lines<'_>) {
+    for (number, db) in cx.state().databases().iter().enumerate().take(database_count(cx)) {
+        for (kind, bins) in db.sizes().lines() {
+            lines.put(&format!("db{number}_distrib_{kind}"), bins);
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::command::args::Args;
 use crate::command::parse::{self, is};
 use crate::command::table::CommandId;
 use crate::engine::Cx;
+use crate::engine::events::EventClass;
 use crate::engine::fault::Fault;
 use crate::limits::DATABASES;
 use crate::record::{At, Record};
@@ -37,6 +38,7 @@ pub fn del(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(),
         if cx.slot(key).is_some() {
             let at = cx.at(key);
             cx.emit(&Record::Delete { at });
+            cx.notify(EventClass::Generic, "del", key);
             deleted += 1;
         }
     }
@@ -64,8 +66,7 @@ pub fn rename(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
         return Err(Fault::NO_SUCH_KEY);
     }
     if key != to {
-        let at = cx.at(key);
-        cx.emit(&Record::Rename { at, to });
+        give_name(cx, key, to);
     }
     reply.ok();
     Ok(())
@@ -80,11 +81,19 @@ pub fn renamenx(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resul
     // A key's own name is taken.
     let free = cx.slot(to).is_none();
     if free {
-        let at = cx.at(key);
-        cx.emit(&Record::Rename { at, to });
+        give_name(cx, key, to);
     }
     reply.int(free.into());
     Ok(())
+}
+
+fn give_name(cx: &mut Cx<'_>, key: &[u8], to: &[u8]) {
+    let at = cx.at(key);
+    cx.emit(&Record::Rename { at, to });
+    // What had the name before is gone, so that this one is new, as it is in Redis.
+    cx.notify_new(true, to);
+    cx.notify(EventClass::Generic, "rename_from", key);
+    cx.notify(EventClass::Generic, "rename_to", to);
 }
 
 /// COPY source destination [DB n] [REPLACE]
@@ -106,10 +115,16 @@ pub fn copy(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<()
     if to_db == cx.db && key == to_key {
         return Err(Fault::SAME_OBJECT);
     }
-    let done = cx.slot(key).is_some() && (cx.slot_in(to_db, to_key).is_none() || replace);
+    let found = cx.slot(key).is_some();
+    if !found {
+        cx.notify(EventClass::Miss, "keymiss", key);
+    }
+    let done = found && (cx.slot_in(to_db, to_key).is_none() || replace);
     if done {
         let at = cx.at(key);
         cx.emit(&Record::Copy { at, to: At { db: to_db, key: to_key } });
+        cx.notify_in(to_db, EventClass::New, "new", to_key);
+        cx.notify_in(to_db, EventClass::Generic, "copy_to", to_key);
     }
     reply.int(done.into());
     Ok(())
@@ -126,6 +141,9 @@ pub fn move_to(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result
     if done {
         let at = cx.at(key);
         cx.emit(&Record::Move { at, db });
+        cx.notify_in(db, EventClass::New, "new", key);
+        cx.notify(EventClass::Generic, "move_from", key);
+        cx.notify_in(db, EventClass::Generic, "move_to", key);
     }
     reply.int(done.into());
     Ok(())

@@ -15,6 +15,7 @@ mod keys;
 mod nack;
 mod options;
 mod pending;
+mod pubsub;
 mod range;
 mod read;
 mod scan;
@@ -25,6 +26,7 @@ mod trim;
 mod xadd;
 
 use super::fault::Fault;
+use super::pubsub::TopicKind;
 use super::{Cx, txn};
 use crate::command::args::Args;
 use crate::command::table::{self, CommandId};
@@ -109,7 +111,7 @@ pub fn dispatch(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resul
             Ok(())
         }
 
-        C::Ping => connection::ping(args, reply),
+        C::Ping => connection::ping(cx, args, reply),
         C::Echo => {
             reply.bulk(args.get(1));
             Ok(())
@@ -123,6 +125,20 @@ pub fn dispatch(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resul
             reply.bulk(b"default");
             Ok(())
         }
+
+        C::Subscribe => pubsub::subscribe(cx, args, TopicKind::Channel, reply),
+        C::Unsubscribe => pubsub::unsubscribe(cx, args, TopicKind::Channel, reply),
+        C::PSubscribe => pubsub::subscribe(cx, args, TopicKind::Pattern, reply),
+        C::PUnsubscribe => pubsub::unsubscribe(cx, args, TopicKind::Pattern, reply),
+        C::SSubscribe => pubsub::subscribe(cx, args, TopicKind::Shard, reply),
+        C::SUnsubscribe => pubsub::unsubscribe(cx, args, TopicKind::Shard, reply),
+        C::Publish => pubsub::publish(cx, args, TopicKind::Channel, reply),
+        C::SPublish => pubsub::publish(cx, args, TopicKind::Shard, reply),
+        C::PubSubChannels => pubsub::channels(cx, args, TopicKind::Channel, reply),
+        C::PubSubShardChannels => pubsub::channels(cx, args, TopicKind::Shard, reply),
+        C::PubSubNumSub => pubsub::numsub(cx, args, TopicKind::Channel, reply),
+        C::PubSubShardNumSub => pubsub::numsub(cx, args, TopicKind::Shard, reply),
+        C::PubSubNumPat => pubsub::numpat(cx, reply),
 
         C::ClientId => client::id(cx, reply),
         C::ClientInfo => client::info(cx, reply),
@@ -205,7 +221,8 @@ pub fn dispatch(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resul
         | C::ConfigHelp
         | C::MemoryHelp
         | C::SlowLogHelp
-        | C::LatencyHelp => {
+        | C::LatencyHelp
+        | C::PubSubHelp => {
             let container = table::lookup(args.get(0)).expect("a subcommand has a container");
             views::help(container, reply);
             Ok(())

@@ -5,6 +5,7 @@ use crate::command::parse::{self, is};
 use crate::command::table::CommandId;
 use crate::engine::Cx;
 use crate::engine::decide::expire::{self, Unit};
+use crate::engine::events::EventClass;
 use crate::engine::fault::Fault;
 use crate::extended::Extended;
 use crate::record::Record;
@@ -21,6 +22,13 @@ fn bulk_or_null(value: Option<&[u8]>, reply: &mut Reply<'_>) {
     match value {
         Some(bytes) => reply.bulk(bytes),
         None => reply.null(),
+    }
+}
+
+/// Tells of a key that a command has looked for before it writes it.
+fn note_miss(cx: &mut Cx<'_>, found: bool, key: &[u8]) {
+    if !found {
+        cx.notify(EventClass::Miss, "keymiss", key);
     }
 }
 
@@ -73,8 +81,7 @@ impl<'a> Options<'a> {
 pub fn set(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
     let (key, value) = (args.get(1), args.get(2));
     if args.len() == 3 {
-        let at = cx.at(key);
-        cx.emit(&Record::SetString { at, expire_ms: 0, value });
+        put(cx, key, 0, value, "set");
         reply.ok();
         return Ok(());
     }
@@ -87,18 +94,23 @@ pub fn set(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(),
         bulk_or_null(cx.string(key)?, reply);
     }
     let slot = cx.slot(key);
+    let found = slot.is_some();
     if options.keep_ttl {
         expire_ms = slot.map_or(0, |slot| slot.expire_ms);
     }
-    let found = slot.is_some();
+    if options.get {
+        note_miss(cx, found, key);
+    }
     if (options.only_new && found) || (options.only_old && !found) {
         if !options.get {
             reply.null();
         }
         return Ok(());
     }
-    let at = cx.at(key);
-    cx.emit(&Record::SetString { at, expire_ms, value });
+    put(cx, key, expire_ms, value, "set");
+    if options.expiry.is_some() {
+        cx.notify(EventClass::Generic, "expire", key);
+    }
     if !options.get {
         reply.ok();
     }
@@ -109,8 +121,8 @@ pub fn set(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(),
 pub fn setex(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
     let unit = if cx.spec.id == CommandId::SetEx { Unit::SECONDS } else { Unit::MILLISECONDS };
     let expire_ms = expire::positive(args.get(2), unit, cx.now_ms(), cx.spec.name)?;
-    let at = cx.at(args.get(1));
-    cx.emit(&Record::SetString { at, expire_ms, value: args.get(3) });
+    put(cx, args.get(1), expire_ms, args.get(3), "set");
+    cx.notify(EventClass::Generic, "expire", args.get(1));
     reply.ok();
     Ok(())
 }
@@ -120,8 +132,7 @@ pub fn setnx(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(
     let key = args.get(1);
     let free = cx.slot(key).is_none();
     if free {
-        let at = cx.at(key);
-        cx.emit(&Record::SetString { at, expire_ms: 0, value: args.get(2) });
+        put(cx, key, 0, args.get(2), "set");
     }
     reply.int(free.into());
     Ok(())
@@ -130,9 +141,11 @@ pub fn setnx(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(
 /// GETSET key value
 pub fn getset(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
     let key = args.get(1);
-    bulk_or_null(cx.string(key)?, reply);
-    let at = cx.at(key);
-    cx.emit(&Record::SetString { at, expire_ms: 0, value: args.get(2) });
+    let old = cx.string(key)?;
+    let found = old.is_some();
+    bulk_or_null(old, reply);
+    note_miss(cx, found, key);
+    put(cx, key, 0, args.get(2), "set");
     Ok(())
 }
 
@@ -144,6 +157,7 @@ pub fn getdel(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
     if value.is_some() {
         let at = cx.at(key);
         cx.emit(&Record::Delete { at });
+        cx.notify(EventClass::Generic, "del", key);
     }
     Ok(())
 }
@@ -168,6 +182,7 @@ pub fn getex(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(
         None if options.persist && expires => {
             let at = cx.at(key);
             cx.emit(&Record::Expire { at, expire_ms: 0 });
+            cx.notify(EventClass::Generic, "persist", key);
         }
         None => {}
     }
@@ -206,8 +221,7 @@ fn set_all(cx: &mut Cx<'_>, args: Args<'_>) -> Result<(), Fault> {
         return Err(Fault::arity(cx.spec.name));
     }
     for place in (1..args.len()).step_by(2) {
-        let at = cx.at(args.get(place));
-        cx.emit(&Record::SetString { at, expire_ms: 0, value: args.get(place + 1) });
+        put(cx, args.get(place), 0, args.get(place + 1), "set");
     }
     Ok(())
 }
@@ -220,10 +234,13 @@ fn check_length(cx: &Cx<'_>, len_bytes: usize) -> Result<(), Fault> {
 /// APPEND key value
 pub fn append(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
     let (key, bytes) = (args.get(1), args.get(2));
-    let len = cx.string(key)?.map_or(0, <[u8]>::len);
+    let old = cx.string(key)?;
+    let (len, is_new) = (old.map_or(0, <[u8]>::len), old.is_none());
     check_length(cx, len + bytes.len())?;
     let at = cx.at(key);
     cx.emit(&Record::WriteString { at, offset: len as u64, bytes });
+    cx.notify_new(is_new, key);
+    cx.notify(EventClass::String, "append", key);
     reply.count((len + bytes.len()) as u64);
     Ok(())
 }
@@ -257,7 +274,8 @@ fn within(value: &[u8], start: i64, end: i64) -> &[u8] {
 pub fn setrange(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
     let (key, bytes) = (args.get(1), args.get(3));
     let offset = usize::try_from(parse::int(args.get(2))?).map_err(|_| Fault::OFFSET_RANGE)?;
-    let len = cx.string(key)?.map_or(0, <[u8]>::len);
+    let old = cx.string(key)?;
+    let (len, is_new) = (old.map_or(0, <[u8]>::len), old.is_none());
     if bytes.is_empty() {
         reply.count(len as u64);
         return Ok(());
@@ -266,6 +284,8 @@ pub fn setrange(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resul
     check_length(cx, end)?;
     let at = cx.at(key);
     cx.emit(&Record::WriteString { at, offset: offset as u64, bytes });
+    cx.notify_new(is_new, key);
+    cx.notify(EventClass::String, "setrange", key);
     reply.count(len.max(end) as u64);
     Ok(())
 }
@@ -278,7 +298,7 @@ pub fn incr(cx: &mut Cx<'_>, args: Args<'_>, by: i64, reply: &mut Reply<'_>) -> 
         None => 0,
     };
     let new = old.checked_add(by).ok_or(Fault::OVERFLOW)?;
-    replace(cx, key, itoa::Buffer::new().format(new).as_bytes());
+    replace(cx, key, itoa::Buffer::new().format(new).as_bytes(), "incrby");
     reply.int(new);
     Ok(())
 }
@@ -302,16 +322,25 @@ pub fn incrbyfloat(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Re
     let old = Extended::parse(old).ok_or(Fault::NOT_A_FLOAT)?;
     let by = Extended::parse(args.get(2)).ok_or(Fault::NOT_A_FLOAT)?;
     let new = old.plus(by).ok_or(Fault::NAN_OR_INFINITY)?.text();
-    replace(cx, key, new.as_bytes());
+    replace(cx, key, new.as_bytes(), "incrbyfloat");
     reply.bulk(new.as_bytes());
     Ok(())
 }
 
 /// Gives a string another value; its expiry stays.
-fn replace(cx: &mut Cx<'_>, key: &[u8], value: &[u8]) {
+fn replace(cx: &mut Cx<'_>, key: &[u8], value: &[u8], event: &str) {
     let expire_ms = cx.slot(key).map_or(0, |slot| slot.expire_ms);
+    put(cx, key, expire_ms, value, event);
+}
+
+/// Puts a string under a key, whatever is there.
+fn put(cx: &mut Cx<'_>, key: &[u8], expire_ms: u64, value: &[u8], event: &str) {
+    // Whether the key is new matters to those who hear of it alone.
+    let is_new = cx.notifies() && cx.state().db(cx.db).get_any(key).is_none();
     let at = cx.at(key);
     cx.emit(&Record::SetString { at, expire_ms, value });
+    cx.notify_new(is_new, key);
+    cx.notify(EventClass::String, event, key);
 }
 
 /// The name that OBJECT ENCODING has for the way in which Redis would keep a value that was set as it is.

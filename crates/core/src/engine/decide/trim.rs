@@ -6,6 +6,7 @@
 use super::options::{References, Threshold, TrimParser, Trimming};
 use crate::command::args::Args;
 use crate::engine::Cx;
+use crate::engine::events::EventClass;
 use crate::engine::fault::Fault;
 use crate::id::StreamId;
 use crate::record::{Ids, Record};
@@ -38,6 +39,14 @@ pub fn xtrim(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(
 
 /// Trims the stream under `key`, which is there; answers how many entries went.
 pub fn trim(cx: &mut Cx<'_>, key: &[u8], trimming: &Trimming) -> u64 {
+    let removed = remove(cx, key, trimming);
+    if removed > 0 {
+        cx.notify(EventClass::Stream, "xtrim", key);
+    }
+    removed
+}
+
+fn remove(cx: &mut Cx<'_>, key: &[u8], trimming: &Trimming) -> u64 {
     let Ok(Some(stream)) = cx.stream(key) else { return 0 };
     // Without groups every entry is free, so ACKED is trimming like any other, its LIMIT included.
     let references = match trimming.references {

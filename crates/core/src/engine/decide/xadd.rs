@@ -5,6 +5,7 @@ use super::trim;
 use crate::command::args::Args;
 use crate::command::parse::{self, is};
 use crate::engine::Cx;
+use crate::engine::events::EventClass;
 use crate::engine::fault::Fault;
 use crate::id::{StreamId, parse_u64};
 use crate::limits::ENTRY_MAX_BYTES;
@@ -61,7 +62,9 @@ pub fn xadd(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<()
         return Err(Fault::XADD_ZERO);
     }
     let key = args.get(1);
-    let last = match cx.stream(key)? {
+    let stream = cx.stream(key)?;
+    let is_new = stream.is_none();
+    let last = match stream {
         Some(stream) => stream.last_id,
         None if no_make => {
             reply.null();
@@ -93,6 +96,8 @@ pub fn xadd(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<()
     }
     let record = Record::Add { at: cx.at(key), id, fields: Fields::Args(fields) };
     cx.emit(&record);
+    cx.notify_new(is_new, key);
+    cx.notify(EventClass::Stream, "xadd", key);
     if let Some(trimming) = trimming {
         trim::trim(cx, key, &trimming);
     }
@@ -139,6 +144,7 @@ pub fn xsetid(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
         entries_added: entries_added.unwrap_or(stream.entries_added),
     };
     cx.emit(&record);
+    cx.notify(EventClass::Stream, "xsetid", key);
     reply.ok();
     Ok(())
 }
