@@ -74,8 +74,9 @@ main([
     await three;
     assert.deepStrictEqual(got, [['news', 'hello'], ['n*', 'news', 'hello'], ['n*', 'nobody', 'x']]);
     assert.ok(await subscriber.ping());
-    assert.strictEqual(await subscriber.unsubscribe(), 1);
-    assert.strictEqual(await subscriber.punsubscribe(), 0);
+    // By name: with a bare UNSUBSCRIBE of several, ioredis 6 loses its place in the replies, whatever the server.
+    assert.strictEqual(await subscriber.unsubscribe('news', 'other'), 1);
+    assert.strictEqual(await subscriber.punsubscribe('n*'), 0);
     assert.strictEqual(await client.publish('news', 'hello'), 0);
     assert.strictEqual(await subscriber.get('k'), null);
   })],

@@ -7,6 +7,7 @@
 use std::io::Write;
 
 use super::{Cx, Engine};
+use crate::command::table::{CommandId, Flags};
 
 /// Classes of events that happen here, by the letters of the setting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,6 +63,27 @@ impl Cx<'_> {
     pub fn notify_new(&mut self, is_new: bool, key: &[u8]) {
         if is_new {
             self.notify(EventClass::New, "new", key);
+        }
+    }
+
+    /// A key was not found: an event, where reading it is what the command does.
+    #[cold]
+    pub(super) fn note_miss(&self, db: usize, key: &[u8]) {
+        use CommandId as C;
+        let reads = match self.spec.id {
+            // Writers that begin by reading. Those that then go on writing (SET GET, GETSET, COPY) say it themselves.
+            C::GetDel | C::GetEx | C::XReadGroup | C::XAck | C::XAckDel | C::XClaim | C::XAutoClaim => true,
+            C::ObjectEncoding | C::ObjectRefCount | C::ObjectIdleTime | C::ObjectFreq | C::MemoryUsage => false,
+            _ => self.spec.flags.has(Flags::READONLY),
+        };
+        if !reads || !self.engine.settings.notify_keyspace_events.has(b'm') {
+            return;
+        }
+        let mut missed = self.missed.borrow_mut();
+        // Commands that look a key up again while they work have still missed it once.
+        let each_counts = matches!(self.spec.id, C::MGet | C::Exists | C::Touch);
+        if each_counts || !missed.iter().any(|(d, k)| *d == db && **k == *key) {
+            missed.push((db, key.into()));
         }
     }
 }

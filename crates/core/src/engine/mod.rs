@@ -199,27 +199,6 @@ impl<'e> Cx<'e> {
         self.slot_in(self.db, key)
     }
 
-    /// A key was not found: an event, where reading it is what the command does.
-    #[cold]
-    fn note_miss(&self, db: usize, key: &[u8]) {
-        use CommandId as C;
-        let reads = match self.spec.id {
-            // Writers that begin by reading. Those that then go on writing (SET GET, GETSET, COPY) say it themselves.
-            C::GetDel | C::GetEx | C::XReadGroup | C::XAck | C::XAckDel | C::XClaim | C::XAutoClaim => true,
-            C::ObjectEncoding | C::ObjectRefCount | C::ObjectIdleTime | C::ObjectFreq | C::MemoryUsage => false,
-            _ => self.spec.flags.has(Flags::READONLY),
-        };
-        if !reads || !self.engine.settings.notify_keyspace_events.has(b'm') {
-            return;
-        }
-        let mut missed = self.missed.borrow_mut();
-        // Commands that look a key up again while they work have still missed it once.
-        let each_counts = matches!(self.spec.id, C::MGet | C::Exists | C::Touch);
-        if each_counts || !missed.iter().any(|(d, k)| *d == db && **k == *key) {
-            missed.push((db, key.into()));
-        }
-    }
-
     /// Is the command part of a transaction?
     pub fn in_transaction(&self) -> bool {
         !self.may_block
@@ -436,7 +415,10 @@ impl Engine {
         let Some(client) = self.client_mut(index) else { return };
         let id = client.id;
         if client.output.put(bytes, gate, durable) {
-            self.held.push_back((gate, index, id));
+            // Nearly always the newest; a message may wait for something older.
+            let in_order = self.held.back().is_none_or(|&(position, ..)| position <= gate);
+            let at = if in_order { self.held.len() } else { self.held.partition_point(|held| held.0 <= gate) };
+            self.held.insert(at, (gate, index, id));
         }
         self.list_for_flush(index);
     }
@@ -503,7 +485,8 @@ impl Engine {
             && (spec.flags.has(Flags::DENYOOM) || txn::needs_memory(client, spec.id))
         {
             Some(Fault::OUT_OF_MEMORY)
-        } else if client.subscriptions.is_some() && protocol == Protocol::Resp2 && !is_for_subscribers(spec.id) {
+        } else if client.subscriptions.is_some() && protocol == Protocol::Resp2 && !pubsub::is_for_subscribers(spec.id)
+        {
             Some(Fault::subscriber(spec))
         } else {
             None
@@ -722,23 +705,6 @@ impl Engine {
         let (group, claims) = (None, None);
         Box::new(Wait { args, command, db, keys, deadline_ms, group, claims, crowded: false, ticket: 0 })
     }
-}
-
-/// What a subscriber may send in RESP2, where a reply could be taken for a message.
-fn is_for_subscribers(command: CommandId) -> bool {
-    use CommandId as C;
-    matches!(
-        command,
-        C::Subscribe
-            | C::Unsubscribe
-            | C::PSubscribe
-            | C::PUnsubscribe
-            | C::SSubscribe
-            | C::SUnsubscribe
-            | C::Ping
-            | C::Quit
-            | C::Reset
-    )
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use super::Engine;
 use super::blocked::ClientIndex;
+use crate::command::table::CommandId;
 use crate::glob::{self, Case};
 use crate::resp::encode::{Protocol, Reply};
 
@@ -120,6 +121,23 @@ pub(super) struct OwnPushes {
     pub bytes: Vec<u8>,
     /// Log position that they wait for.
     pub gate: u64,
+}
+
+/// What a subscriber may send in RESP2, where a reply could be taken for a message.
+pub(super) fn is_for_subscribers(command: CommandId) -> bool {
+    use CommandId as C;
+    matches!(
+        command,
+        C::Subscribe
+            | C::Unsubscribe
+            | C::PSubscribe
+            | C::PUnsubscribe
+            | C::SSubscribe
+            | C::SUnsubscribe
+            | C::Ping
+            | C::Quit
+            | C::Reset
+    )
 }
 
 impl Engine {
