@@ -10,6 +10,7 @@ mod keys;
 mod name;
 mod server;
 mod spec;
+mod stream_settings;
 mod streams;
 mod strings;
 mod transactions;
@@ -19,8 +20,9 @@ pub use spec::{Argument, ArgumentKind, Categories, CommandSpec, Flags, KeyBegin,
 
 use crate::command::args::Args;
 
-const FAMILIES: [&[CommandSpec]; 6] = [
+const FAMILIES: [&[CommandSpec]; 7] = [
     &streams::COMMANDS,
+    &stream_settings::COMMANDS,
     &strings::COMMANDS,
     &keys::COMMANDS,
     &transactions::COMMANDS,

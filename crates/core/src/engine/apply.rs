@@ -120,6 +120,30 @@ pub fn apply(state: &mut State, record: &Record<'_>, context: &Context) {
             stream.max_deleted = *max_deleted;
             stream.entries_added = *entries_added;
         }
+        Record::IdempotenceSettings { at, settings } => {
+            let Some(stream) = stream(state, *at, context, Touch::No) else { return };
+            let forgotten = stream.idempotence_mut().reset(*settings);
+            state.garbage.forgotten(forgotten);
+        }
+        Record::Remember { at, pid, iid, id, recorded_ms, added } => {
+            let Some(stream) = stream(state, *at, context, Touch::No) else { return };
+            let idempotence = stream.idempotence_mut();
+            idempotence.remember(pid, iid, *id, *recorded_ms);
+            idempotence.added = *added;
+            state.db_mut(at.db).note_due(at.key);
+        }
+        Record::Forget { at, pid, until_ms } => {
+            // No reply waits for this one: what is forgotten did not match any more.
+            capture(state, *at);
+            let Some(stream) = state.stream_mut(at.db, at.key) else { return };
+            stream.idempotence_mut().forget(pid, *until_ms);
+        }
+        Record::Duplicates { at, duplicates } => {
+            // Nor for this one: it is a count.
+            capture(state, *at);
+            let Some(stream) = state.stream_mut(at.db, at.key) else { return };
+            stream.idempotence_mut().duplicates = *duplicates;
+        }
         Record::GroupCreate { at, group, position, entries_read } => {
             let Some(stream) = stream(state, *at, context, Touch::No) else { return };
             stream.groups.insert((*group).into(), Arc::new(Group::new(*position, *entries_read)));
@@ -227,8 +251,14 @@ fn group_mut<'s>(state: &'s mut State, at: At<'_>, group: &[u8], context: &Conte
 
 fn put(state: &mut State, at: At<'_>, expire_ms: u64, value: Value, context: &Context) {
     capture(state, at);
-    let slot =
-        Slot { value, expire_ms, position: context.position, version: state.next_version(), captured: state.snapshot };
+    let slot = Slot {
+        value,
+        expire_ms,
+        position: context.position,
+        version: state.next_version(),
+        captured: state.snapshot,
+        due_ms: u64::MAX,
+    };
     if let Some(old) = state.db_mut(at.db).insert(at.key, slot) {
         state.garbage.value(old.value);
     }

@@ -65,6 +65,16 @@ faults! {
     XADD_NOT_GREATER = "ERR The ID specified in XADD is equal or smaller than the target stream top item";
     XADD_EXHAUSTED = "ERR The stream has exhausted the last possible ID, unable to add more items";
     XADD_TOO_LARGE = "ERR Elements are too large to be stored";
+    IDMP_TWICE = "ERR IDMP/IDMPAUTO specified multiple times";
+    IDMP_NOT_AUTO = "ERR IDMP/IDMPAUTO can be used only with auto-generated IDs";
+    IDMP_NO_PRODUCER = "ERR IDMP requires a non-empty producer ID";
+    IDMP_NO_MESSAGE = "ERR IDMP requires a non-empty idempotent ID";
+    IDMPAUTO_NO_PRODUCER = "ERR IDMPAUTO requires a non-empty producer ID";
+    XCFGSET_NOTHING = "ERR At least one parameter must be given to XCFGSET";
+    XIDMPRECORD_NO_PRODUCER = "ERR XIDMPRECORD requires a non-empty producer ID";
+    XIDMPRECORD_NO_MESSAGE = "ERR XIDMPRECORD requires a non-empty idempotent ID";
+    XIDMPRECORD_NO_ENTRY = "ERR The stream has no entry with the ID given to XIDMPRECORD";
+    XIDMPRECORD_OTHER_ENTRY = "ERR The message given to XIDMPRECORD is tied to another entry";
     TRIM_TWICE = "ERR syntax error, MAXLEN and MINID options at the same time are not compatible";
     TRIM_MAXLEN_NEGATIVE = "ERR The MAXLEN argument must be >= 0.";
     TRIM_LIMIT_NEGATIVE = "ERR The LIMIT argument must be >= 0.";

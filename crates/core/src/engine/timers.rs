@@ -3,9 +3,14 @@
 
 use super::Engine;
 use crate::engine::facts::Facts;
+use crate::record::{At, Record};
+use crate::state::keyspace::Value;
 
 /// Most keys that one turn expires, so that a turn stays short; the rest follows in the next.
 const EXPIRE_PER_TURN: usize = 200;
+
+/// About how many things one turn does at streams because they are due.
+const DUE_PER_TURN: u64 = 1000;
 
 impl Engine {
     /// Does what is due. Call once a turn, before input is read.
@@ -22,6 +27,7 @@ impl Engine {
                 budget -= 1;
             }
         }
+        self.do_due(now_ms);
         self.serve_ready(facts);
         while let Some((deadline_ms, index)) = self.blocked.next_deadline()
             && deadline_ms <= now_ms
@@ -34,11 +40,44 @@ impl Engine {
         self.resume(facts);
     }
 
+    /// Does what is due at streams by time alone: messages are forgotten.
+    fn do_due(&mut self, now_ms: u64) {
+        let mut budget = DUE_PER_TURN;
+        for db in 0..self.state.databases().len() {
+            while budget > 0 {
+                let key = match self.state.db(db).next_due() {
+                    Some((at_ms, key)) if at_ms <= now_ms => key.to_vec(),
+                    _ => break,
+                };
+                let at = At { db, key: &key };
+                budget = budget.saturating_sub(1 + self.forget_messages(at, now_ms));
+                self.state.db_mut(db).reset_due(&key);
+            }
+        }
+    }
+
+    /// Forgets messages of one producer whose time is over; answers how many.
+    fn forget_messages(&mut self, at: At<'_>, now_ms: u64) -> u64 {
+        let Some(Value::Stream(stream)) = self.state.db(at.db).get_any(at.key).map(|slot| &slot.value) else {
+            return 0;
+        };
+        let Some(all) = &stream.idempotence else { return 0 };
+        let (pid, until_ms) = match all.next_due() {
+            Some((due_ms, pid)) if due_ms <= now_ms => (pid.clone(), now_ms - all.settings().duration_ms()),
+            _ => return 0,
+        };
+        let before = all.len();
+        self.emit_lazily(&Record::Forget { at, pid: &pid, until_ms });
+        let Some(stream) = self.state.stream_mut(at.db, at.key) else { return 0 };
+        before - stream.idempotence.as_ref().map_or(0, |all| all.len())
+    }
+
     /// When [`Engine::tick`] has something to do next, in Unix ms; `None` if nothing is planned.
     pub fn next_deadline_ms(&self) -> Option<u64> {
         let expiry = self.state.databases().iter().filter_map(|db| db.next_expiry().map(|(at_ms, _)| at_ms)).min();
+        let due = self.state.databases().iter().filter_map(|db| db.next_due().map(|(at_ms, _)| at_ms)).min();
         let wait = self.blocked.next_deadline().map(|(at_ms, _)| at_ms);
         let pause = self.pause.map(|(until_ms, _)| until_ms);
-        [expiry, wait, pause].into_iter().flatten().min()
+        [expiry, due, wait, pause].into_iter().flatten().min()
     }
 }

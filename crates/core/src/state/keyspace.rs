@@ -40,6 +40,14 @@ impl Value {
         }
     }
 
+    /// When something happens to the value by time alone, in Unix ms; `u64::MAX` if nothing does.
+    fn next_due_ms(&self) -> u64 {
+        match self {
+            Value::String(_) => u64::MAX,
+            Value::Stream(stream) => stream.next_due_ms(),
+        }
+    }
+
     const STRING: u8 = 1;
     const STREAM: u8 = 2;
 
@@ -80,6 +88,9 @@ pub struct Slot {
     pub version: u64,
     /// The snapshot (by number) that already has this key.
     pub captured: u64,
+    /// When the key is in the index of what is due by time, in Unix ms: never later than something is due; `u64::MAX` =
+    /// it is not. Kept by the database alone.
+    pub due_ms: u64,
 }
 
 impl Slot {
@@ -97,6 +108,8 @@ type Keys = IndexMap<Box<[u8]>, Slot, FixedState>;
 pub struct Database {
     keys: Keys,
     expiry: BTreeSet<(u64, Box<[u8]>)>,
+    /// Keys to which something happens by time alone other than expiry.
+    due: BTreeSet<(u64, Box<[u8]>)>,
     /// Log position after the newest record that removed a key: what a reply about a missing key waits for.
     pub removed_position: u64,
     /// Log position after the newest SWAPDB: what a reply about any key here waits for.
@@ -108,6 +121,7 @@ impl Database {
         Database {
             keys: IndexMap::with_hasher(FixedState::with_seed(seed)),
             expiry: BTreeSet::new(),
+            due: BTreeSet::new(),
             removed_position: 0,
             swapped_position: 0,
         }
@@ -161,7 +175,12 @@ impl Database {
     }
 
     /// Puts a slot under a key; answers what was there.
-    pub fn insert(&mut self, key: &[u8], slot: Slot) -> Option<Slot> {
+    pub fn insert(&mut self, key: &[u8], mut slot: Slot) -> Option<Slot> {
+        slot.due_ms = slot.value.next_due_ms();
+        if slot.due_ms != u64::MAX {
+            self.due.insert((slot.due_ms, key.into()));
+        }
+        let due_ms = slot.due_ms;
         if slot.expire_ms != 0 {
             self.expiry.insert((slot.expire_ms, key.into()));
         }
@@ -181,6 +200,12 @@ impl Database {
         {
             self.expiry.remove(&(old.expire_ms, key.into()));
         }
+        if let Some(old) = &old
+            && old.due_ms != u64::MAX
+            && old.due_ms != due_ms
+        {
+            self.due.remove(&(old.due_ms, key.into()));
+        }
         old
     }
 
@@ -189,6 +214,9 @@ impl Database {
         let slot = self.keys.swap_remove(key)?;
         if slot.expire_ms != 0 {
             self.expiry.remove(&(slot.expire_ms, key.into()));
+        }
+        if slot.due_ms != u64::MAX {
+            self.due.remove(&(slot.due_ms, key.into()));
         }
         Some(slot)
     }
@@ -210,6 +238,41 @@ impl Database {
         self.expiry.first().map(|(ms, key)| (*ms, key.as_ref()))
     }
 
+    /// The key to which something happens first by time alone, and when. Nothing may be due yet after all: then
+    /// [`Database::reset_due`] puts it where it belongs.
+    pub fn next_due(&self) -> Option<(u64, &[u8])> {
+        self.due.first().map(|(ms, key)| (*ms, key.as_ref()))
+    }
+
+    /// Notes that something may be due at this key earlier than before.
+    pub fn note_due(&mut self, key: &[u8]) {
+        let Some(slot) = self.keys.get_mut(key) else { return };
+        let due_ms = slot.value.next_due_ms();
+        if due_ms < slot.due_ms {
+            self.set_due(key, due_ms);
+        }
+    }
+
+    /// Puts the key into the index of what is due by time as it is now.
+    pub fn reset_due(&mut self, key: &[u8]) {
+        let Some(slot) = self.keys.get(key) else { return };
+        let due_ms = slot.value.next_due_ms();
+        if due_ms != slot.due_ms {
+            self.set_due(key, due_ms);
+        }
+    }
+
+    fn set_due(&mut self, key: &[u8], due_ms: u64) {
+        let Some(slot) = self.keys.get_mut(key) else { return };
+        let old = std::mem::replace(&mut slot.due_ms, due_ms);
+        if old != u64::MAX {
+            self.due.remove(&(old, key.into()));
+        }
+        if due_ms != u64::MAX {
+            self.due.insert((due_ms, key.into()));
+        }
+    }
+
     /// Notes that this database has changed places with another.
     pub fn swapped(&mut self, position: u64) {
         self.removed_position = position;
@@ -219,6 +282,7 @@ impl Database {
     /// Takes everything out.
     pub fn clear(&mut self) -> impl Iterator<Item = Slot> + use<> {
         self.expiry.clear();
+        self.due.clear();
         let hasher = self.keys.hasher().clone();
         std::mem::replace(&mut self.keys, IndexMap::with_hasher(hasher)).into_iter().map(|(_, slot)| slot)
     }
@@ -358,6 +422,7 @@ impl State {
             position,
             version: self.next_version(),
             captured: self.snapshot,
+            due_ms: u64::MAX,
         };
         self.databases[captured.db].insert(&captured.key, slot);
     }
@@ -406,7 +471,7 @@ impl State {
     /// Every invariant of everything.
     pub fn check(&self) -> Result<(), String> {
         for (number, db) in self.databases.iter().enumerate() {
-            let mut expiring = 0;
+            let (mut expiring, mut due) = (0, 0);
             for (key, slot) in db.iter() {
                 if slot.expire_ms != 0 {
                     expiring += 1;
@@ -417,11 +482,23 @@ impl State {
                         ));
                     }
                 }
+                if slot.due_ms != u64::MAX {
+                    due += 1;
+                    if !db.due.contains(&(slot.due_ms, key.into())) {
+                        return Err(format!("key {} of database {number} is not in the due index", key.escape_ascii()));
+                    }
+                }
+                if slot.value.next_due_ms() < slot.due_ms {
+                    return Err(format!("key {} of database {number} is due too late", key.escape_ascii()));
+                }
                 if let Value::Stream(stream) = &slot.value {
                     stream
                         .check()
                         .map_err(|why| format!("stream {} of database {number}: {why}", key.escape_ascii()))?;
                 }
+            }
+            if due != db.due.len() {
+                return Err(format!("database {number}: {due} keys are due, the index has {}", db.due.len()));
             }
             if expiring != db.expiry.len() {
                 return Err(format!("database {number}: {expiring} keys expire, the index has {}", db.expiry.len()));

@@ -4,6 +4,7 @@ pub mod codec;
 pub mod entries;
 pub mod garbage;
 pub mod group;
+pub mod idempotence;
 pub mod keyspace;
 pub mod pending;
 pub mod stream;

@@ -15,6 +15,8 @@ pub enum CommandId {
     XAdd,
     /// XAUTOCLAIM
     XAutoClaim,
+    /// XCFGSET
+    XCfgSet,
     /// XCLAIM
     XClaim,
     /// XDEL
@@ -33,6 +35,8 @@ pub enum CommandId {
     XGroupSetId,
     /// XGROUP HELP
     XGroupHelp,
+    /// XIDMPRECORD
+    XIdmpRecord,
     /// XINFO STREAM
     XInfoStream,
     /// XINFO GROUPS

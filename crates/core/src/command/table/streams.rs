@@ -47,6 +47,15 @@ pub(super) static COMMANDS: [CommandSpec; 17] = [
             word("nomkstream", "NOMKSTREAM").since("6.2.0").optional(),
             one_of("condition", &[word("keepref", "KEEPREF"), word("delref", "DELREF"), word("acked", "ACKED")])
                 .optional(),
+            one_of(
+                "idempotence",
+                &[
+                    block("idmp", &[string("producer-id"), string("idempotent-id")]).token("IDMP"),
+                    string("producer-id").token("IDMPAUTO"),
+                ],
+            )
+            .since("8.6.0")
+            .optional(),
             block(
                 "trim",
                 &[

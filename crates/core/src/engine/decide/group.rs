@@ -1,5 +1,6 @@
 //! XGROUP and its subcommands.
 
+use super::idempotence;
 use crate::command::args::Args;
 use crate::command::parse::{self, is};
 use crate::engine::Cx;
@@ -75,6 +76,7 @@ pub fn create(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
     let (at, entries_read) = (cx.at(key), entries_read(options.entries_read, stream));
     if stream.is_none() {
         cx.emit(&Record::StreamCreate { at });
+        idempotence::settle_new_stream(cx, key);
     }
     cx.emit(&Record::GroupCreate { at, group: name, position, entries_read });
     reply.ok();

@@ -8,6 +8,7 @@ mod connection;
 mod delete;
 mod expire;
 mod group;
+mod idempotence;
 pub mod info;
 mod keys;
 mod options;
@@ -16,6 +17,7 @@ mod range;
 mod read;
 mod scan;
 mod server;
+mod stream_config;
 mod stream_info;
 mod strings;
 mod trim;
@@ -55,6 +57,9 @@ pub fn dispatch(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resul
         C::XInfoStream => stream_info::stream(cx, args, reply),
         C::XInfoGroups => stream_info::groups(cx, args, reply),
         C::XInfoConsumers => stream_info::consumers(cx, args, reply),
+
+        C::XCfgSet => stream_config::xcfgset(cx, args, reply),
+        C::XIdmpRecord => idempotence::xidmprecord(cx, args, reply),
 
         C::Get => strings::get(cx, args, reply),
         C::Set => strings::set(cx, args, reply),

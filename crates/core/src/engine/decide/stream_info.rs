@@ -90,7 +90,7 @@ pub fn stream(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
         _ => return Err(Fault::subcommand_syntax(args.get(1), "XINFO")),
     };
     let entries = &stream.entries;
-    reply.map(if full.is_some() { 9 } else { 10 });
+    reply.map(if full.is_some() { 15 } else { 16 });
     reply.bulk(b"length");
     reply.count(entries.len());
     let nodes = entries.node_count() as u64;
@@ -106,6 +106,18 @@ pub fn stream(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
     reply.count(stream.entries_added);
     reply.bulk(b"recorded-first-entry-id");
     reply.id(stream.first_id());
+    let (idempotence, settings) = (stream.idempotence.as_deref(), stream.idempotence_settings());
+    for (name, value) in [
+        ("idmp-duration", u64::from(settings.duration_s)),
+        ("idmp-maxsize", u64::from(settings.maxsize)),
+        ("pids-tracked", idempotence.map_or(0, |all| all.producer_count() as u64)),
+        ("iids-tracked", idempotence.map_or(0, |all| all.len())),
+        ("iids-added", idempotence.map_or(0, |all| all.added)),
+        ("iids-duplicates", idempotence.map_or(0, |all| all.duplicates)),
+    ] {
+        reply.bulk(name.as_bytes());
+        reply.count(value);
+    }
     if let Some(count) = full {
         reply.bulk(b"entries");
         let shown = usize::try_from(entries.len()).unwrap_or(usize::MAX).min(count);
