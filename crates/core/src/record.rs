@@ -8,6 +8,7 @@ use crate::command::args::Args;
 use crate::id::StreamId;
 use crate::state::codec::{Corrupt, Reader, put_bytes, put_id, put_int, put_uint};
 use crate::state::idempotence::IdempotenceSettings;
+use crate::state::retention::Retention;
 
 /// A key in a numbered database.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -200,6 +201,8 @@ pub enum Record<'a> {
     Forget { at: At<'a>, pid: &'a [u8], until_ms: u64 },
     /// So many duplicates were recognized over the stream's life.
     Duplicates { at: At<'a>, duplicates: u64 },
+    /// How long the stream keeps its entries.
+    RetentionSettings { at: At<'a>, retention: Retention },
     /// A group stands at a position.
     GroupCreate { at: At<'a>, group: &'a [u8], position: StreamId, entries_read: Option<u64> },
     /// The group's position.
@@ -249,6 +252,7 @@ mod tag {
     pub const REMEMBER: u8 = 23;
     pub const FORGET: u8 = 24;
     pub const DUPLICATES: u8 = 25;
+    pub const RETENTION_SETTINGS: u8 = 26;
     pub const GROUP_CREATE: u8 = 32;
     pub const GROUP_POSITION: u8 = 33;
     pub const GROUP_DESTROY: u8 = 34;
@@ -418,6 +422,12 @@ impl<'a> Record<'a> {
                 put_at(out, tag::DUPLICATES, *at);
                 put_uint(out, *duplicates);
             }
+            Record::RetentionSettings { at, retention } => {
+                put_at(out, tag::RETENTION_SETTINGS, *at);
+                let mut settings = Vec::new();
+                retention.encode(&mut settings);
+                put_bytes(out, &settings);
+            }
             Record::GroupCreate { at, group, position, entries_read } => {
                 put_at(out, tag::GROUP_CREATE, *at);
                 put_bytes(out, group);
@@ -544,6 +554,15 @@ impl<'a> Record<'a> {
                 Record::Forget { at: read_at(reader)?, pid: reader.bytes(what)?, until_ms: reader.uint(what)? }
             }
             tag::DUPLICATES => Record::Duplicates { at: read_at(reader)?, duplicates: reader.uint(what)? },
+            tag::RETENTION_SETTINGS => {
+                let (at, mut settings) = (read_at(reader)?, Reader::new(reader.bytes(what)?));
+                let none = settings.is_empty();
+                let retention = if none { Retention::default() } else { Retention::decode(&mut settings)? };
+                if !settings.is_empty() {
+                    return Err(Corrupt { what: "retention of a stream" });
+                }
+                Record::RetentionSettings { at, retention }
+            }
             tag::GROUP_CREATE => Record::GroupCreate {
                 at: read_at(reader)?,
                 group: reader.bytes(what)?,
@@ -633,6 +652,7 @@ impl<'a> Record<'a> {
             | Record::Remember { at, .. }
             | Record::Forget { at, .. }
             | Record::Duplicates { at, .. }
+            | Record::RetentionSettings { at, .. }
             | Record::GroupCreate { at, .. }
             | Record::GroupPosition { at, .. }
             | Record::GroupDestroy { at, .. }
@@ -683,6 +703,11 @@ mod tests {
             Record::Remember { at, pid: b"p", iid: b"\0", id: b, recorded_ms: 300, added: 3 },
             Record::Forget { at, pid: b"p", until_ms: 9 },
             Record::Duplicates { at, duplicates: 2 },
+            Record::RetentionSettings { at, retention: Retention::default() },
+            Record::RetentionSettings {
+                at,
+                retention: Retention { max_len: 300, max_age_ms: 1, acked: true, force: true, ..Retention::default() },
+            },
             Record::GroupCreate { at, group, position: a, entries_read: None },
             Record::GroupPosition { at, group, position: a, entries_read: Some(4) },
             Record::GroupDestroy { at, group },

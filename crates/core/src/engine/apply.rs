@@ -26,6 +26,23 @@ pub struct Context {
 
 /// Changes the state as the record says.
 pub fn apply(state: &mut State, record: &Record<'_>, context: &Context) {
+    apply_one(state, record, context);
+    // What may have freed any number of entries of a stream that keeps only what is not acknowledged.
+    match record {
+        Record::RetentionSettings { at, .. } => state.note_sweep(at.db, at.key),
+        Record::GroupCreate { at, .. }
+        | Record::GroupPosition { at, .. }
+        | Record::GroupDestroy { at, .. }
+        | Record::ConsumerDelete { at, .. }
+            if state.retires =>
+        {
+            state.note_sweep(at.db, at.key);
+        }
+        _ => {}
+    }
+}
+
+fn apply_one(state: &mut State, record: &Record<'_>, context: &Context) {
     state.changes += 1;
     match record {
         Record::SetString { at, expire_ms, value } => {
@@ -93,6 +110,9 @@ pub fn apply(state: &mut State, record: &Record<'_>, context: &Context) {
                 stream.entries.push(*id, fields.iter(), context.node_limits);
                 stream.last_id = *id;
                 stream.entries_added = stream.entries_added.wrapping_add(1);
+                if stream.retention.ages() {
+                    state.db_mut(at.db).note_due(at.key);
+                }
             }
         }
         Record::DeleteEntries { at, ids } => {
@@ -143,6 +163,11 @@ pub fn apply(state: &mut State, record: &Record<'_>, context: &Context) {
             capture(state, *at);
             let Some(stream) = state.stream_mut(at.db, at.key) else { return };
             stream.idempotence_mut().duplicates = *duplicates;
+        }
+        Record::RetentionSettings { at, retention } => {
+            let Some(stream) = stream(state, *at, context, Touch::No) else { return };
+            stream.retention = *retention;
+            state.db_mut(at.db).note_due(at.key);
         }
         Record::GroupCreate { at, group, position, entries_read } => {
             let Some(stream) = stream(state, *at, context, Touch::No) else { return };
@@ -261,6 +286,9 @@ fn put(state: &mut State, at: At<'_>, expire_ms: u64, value: Value, context: &Co
     };
     if let Some(old) = state.db_mut(at.db).insert(at.key, slot) {
         state.garbage.value(old.value);
+    }
+    if state.retires {
+        state.note_sweep(at.db, at.key);
     }
 }
 

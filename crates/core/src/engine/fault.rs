@@ -70,6 +70,9 @@ faults! {
     IDMP_NO_PRODUCER = "ERR IDMP requires a non-empty producer ID";
     IDMP_NO_MESSAGE = "ERR IDMP requires a non-empty idempotent ID";
     IDMPAUTO_NO_PRODUCER = "ERR IDMPAUTO requires a non-empty producer ID";
+    XADDM_COUNT = "ERR COUNT must be > 0";
+    XADDM_FIELDS = "ERR The number of fields must be > 0";
+    XCFGSET_FORCE_ALONE = "ERR syntax error, FORCE goes with MAXLEN, MAXBYTES, MAXAGE or RETAIN";
     XCFGSET_NOTHING = "ERR At least one parameter must be given to XCFGSET";
     XIDMPRECORD_NO_PRODUCER = "ERR XIDMPRECORD requires a non-empty producer ID";
     XIDMPRECORD_NO_MESSAGE = "ERR XIDMPRECORD requires a non-empty idempotent ID";

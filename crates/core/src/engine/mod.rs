@@ -17,6 +17,7 @@ pub mod fault;
 mod feed;
 pub mod log;
 pub mod observe;
+mod retire;
 mod timers;
 mod txn;
 mod wake;
@@ -280,6 +281,7 @@ impl Engine {
         if !self.blocked.is_empty() {
             self.signal(record);
         }
+        self.retire(record);
         position
     }
 

@@ -3,6 +3,7 @@
 mod clients;
 mod idempotence;
 mod keys;
+mod retention;
 mod server;
 mod strings;
 

@@ -28,6 +28,7 @@ impl Engine {
             }
         }
         self.do_due(now_ms);
+        self.sweep_some();
         self.serve_ready(facts);
         while let Some((deadline_ms, index)) = self.blocked.next_deadline()
             && deadline_ms <= now_ms
@@ -40,7 +41,7 @@ impl Engine {
         self.resume(facts);
     }
 
-    /// Does what is due at streams by time alone: messages are forgotten.
+    /// Does what is due at streams by time alone: messages are forgotten, entries become too old.
     fn do_due(&mut self, now_ms: u64) {
         let mut budget = DUE_PER_TURN;
         for db in 0..self.state.databases().len() {
@@ -50,9 +51,20 @@ impl Engine {
                     _ => break,
                 };
                 let at = At { db, key: &key };
+                self.trim_aged(at, now_ms);
                 budget = budget.saturating_sub(1 + self.forget_messages(at, now_ms));
                 self.state.db_mut(db).reset_due(&key);
             }
+        }
+    }
+
+    /// Trims what is too old.
+    fn trim_aged(&mut self, at: At<'_>, now_ms: u64) {
+        let Some(Value::Stream(stream)) = self.state.db(at.db).get_any(at.key).map(|slot| &slot.value) else { return };
+        if stream.aged_at_ms() <= now_ms
+            && let Some(before) = stream.bound_at(now_ms)
+        {
+            self.emit(&Record::Trim { at, before });
         }
     }
 
@@ -78,6 +90,7 @@ impl Engine {
         let due = self.state.databases().iter().filter_map(|db| db.next_due().map(|(at_ms, _)| at_ms)).min();
         let wait = self.blocked.next_deadline().map(|(at_ms, _)| at_ms);
         let pause = self.pause.map(|(until_ms, _)| until_ms);
-        [expiry, due, wait, pause].into_iter().flatten().min()
+        let sweep = (!self.state.sweeps.is_empty()).then_some(0);
+        [expiry, due, sweep, wait, pause].into_iter().flatten().min()
     }
 }

@@ -3,12 +3,13 @@
 //! The root [`State`] is changed only by `engine::apply`. A key whose time is over is still here until a record removes
 //! it, and every reader passes it over: look keys up with [`Database::get`], which takes the time.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use foldhash::fast::FixedState;
 use indexmap::IndexMap;
 
+use crate::id::StreamId;
 use crate::limits::DATABASES;
 use crate::state::codec::{Corrupt, Reader, put_bytes};
 use crate::state::garbage::Garbage;
@@ -300,6 +301,11 @@ pub struct State {
     pub changes: u64,
     /// What was removed and is to be freed bit by bit.
     pub garbage: Garbage,
+    /// Has any stream ever had `Retention::acked` here? If not, acknowledging costs nothing more.
+    pub retires: bool,
+    /// Streams with `Retention::acked` whose entries are to be looked through for such as have become free, and from
+    /// which ID on. Not part of snapshots: restoring such a stream notes it.
+    pub sweeps: BTreeMap<(usize, Box<[u8]>), StreamId>,
     /// Number of the newest snapshot; 0 = none was yet. While it runs, a slot with a smaller `captured` is not in it.
     pub snapshot: u64,
     /// The snapshot that is being taken.
@@ -337,6 +343,8 @@ impl State {
             last_ms: 0,
             changes: 0,
             garbage: Garbage::default(),
+            retires: false,
+            sweeps: BTreeMap::new(),
             snapshot: 0,
             capture: None,
         }
@@ -425,6 +433,7 @@ impl State {
             due_ms: u64::MAX,
         };
         self.databases[captured.db].insert(&captured.key, slot);
+        self.note_sweep(captured.db, &captured.key);
     }
 
     /// A database by number, below [`DATABASES`].
@@ -444,9 +453,25 @@ impl State {
         &self.databases
     }
 
+    /// Notes that any entry of a stream with `Retention::acked` may have become free.
+    pub fn note_sweep(&mut self, db: usize, key: &[u8]) {
+        if let Some(Slot { value: Value::Stream(stream), .. }) = self.databases[db].get_any(key)
+            && stream.retention.acked
+        {
+            self.retires = true;
+            self.sweeps.insert((db, key.into()), StreamId::MIN);
+        }
+    }
+
     /// Exchanges the contents of two databases.
     pub fn swap(&mut self, a: usize, b: usize) {
         self.databases.swap(a, b);
+        for ((mut db, key), from) in std::mem::take(&mut self.sweeps) {
+            if db == a || db == b {
+                db = a + b - db;
+            }
+            self.sweeps.insert((db, key), from);
+        }
     }
 
     /// A version that no slot had before.

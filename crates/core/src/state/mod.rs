@@ -7,4 +7,5 @@ pub mod group;
 pub mod idempotence;
 pub mod keyspace;
 pub mod pending;
+pub mod retention;
 pub mod stream;

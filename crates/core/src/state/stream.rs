@@ -12,6 +12,7 @@ use crate::state::codec::{Corrupt, Reader, end_sections, put_bytes, put_id, put_
 use crate::state::entries::Entries;
 use crate::state::group::Group;
 use crate::state::idempotence::{Idempotence, IdempotenceSettings};
+use crate::state::retention::Retention;
 
 /// A stream.
 #[derive(Clone, Debug, Default)]
@@ -28,11 +29,14 @@ pub struct Stream {
     pub groups: BTreeMap<Box<[u8]>, Arc<Group>>,
     /// Messages that are recognized when they come again; `None` as long as nothing differs from a new stream's.
     pub idempotence: Option<Arc<Idempotence>>,
+    /// How long entries are kept.
+    pub retention: Retention,
 }
 
 /// Tags of the optional parts of a stream in a snapshot.
 mod section {
     pub const IDEMPOTENCE: u8 = 1;
+    pub const RETENTION: u8 = 2;
 }
 
 impl Stream {
@@ -56,7 +60,7 @@ impl Stream {
     /// When something happens to this stream by time alone, in Unix ms; `u64::MAX` if nothing does.
     pub fn next_due_ms(&self) -> u64 {
         let message = self.idempotence.as_ref().and_then(|all| all.next_due()).map(|(due_ms, _)| due_ms);
-        message.unwrap_or(u64::MAX)
+        message.unwrap_or(u64::MAX).min(self.aged_at_ms())
     }
 
     /// A group by name.
@@ -166,6 +170,7 @@ impl Stream {
                 all.encode(out);
             }
         });
+        put_section(out, section::RETENTION, |out| self.retention.encode(out));
         end_sections(out);
     }
 
@@ -194,6 +199,7 @@ impl Stream {
             last_tag = tag;
             match tag {
                 section::IDEMPOTENCE => stream.idempotence = Some(Arc::new(Idempotence::decode(&mut part)?)),
+                section::RETENTION => stream.retention = Retention::decode(&mut part)?,
                 _ => return Err(Corrupt { what: "unknown part of a stream" }),
             }
             if !part.is_empty() {

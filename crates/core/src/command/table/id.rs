@@ -15,6 +15,10 @@ pub enum CommandId {
     XAdd,
     /// XAUTOCLAIM
     XAutoClaim,
+    /// XADDM
+    XAddM,
+    /// XCFGGET
+    XCfgGet,
     /// XCFGSET
     XCfgSet,
     /// XCLAIM

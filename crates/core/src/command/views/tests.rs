@@ -9,7 +9,7 @@ use crate::resp::encode::Protocol;
 
 const RECORDED: &str = include_str!("recorded.txt");
 /// Commands that came after Redis 8.2, and those of ours: nothing was recorded of them.
-const NEWER: [&str; 2] = ["xcfgset", "xidmprecord"];
+const NEWER: [&str; 4] = ["xaddm", "xcfgget", "xcfgset", "xidmprecord"];
 /// Commands that have got options since: what was recorded of their arguments is older than the rows.
 const WITH_NEWER_OPTIONS: [&str; 1] = ["xadd"];
 const WORDING: [&str; 5] = ["'summary'", "'complexity'", "'history'", "'replaced_by'", "'notes'"];

@@ -15,6 +15,7 @@ mod options;
 mod pending;
 mod range;
 mod read;
+mod retention;
 mod scan;
 mod server;
 mod stream_config;
@@ -22,6 +23,7 @@ mod stream_info;
 mod strings;
 mod trim;
 mod xadd;
+mod xaddm;
 
 use super::fault::Fault;
 use super::{Cx, txn};
@@ -59,6 +61,8 @@ pub fn dispatch(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resul
         C::XInfoConsumers => stream_info::consumers(cx, args, reply),
 
         C::XCfgSet => stream_config::xcfgset(cx, args, reply),
+        C::XCfgGet => stream_config::xcfgget(cx, args, reply),
+        C::XAddM => xaddm::xaddm(cx, args, reply),
         C::XIdmpRecord => idempotence::xidmprecord(cx, args, reply),
 
         C::Get => strings::get(cx, args, reply),

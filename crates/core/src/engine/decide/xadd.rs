@@ -2,7 +2,7 @@
 
 use super::idempotence::{self, Identity};
 use super::options::{References, TrimParser};
-use super::trim;
+use super::{retention, trim};
 use crate::command::args::Args;
 use crate::command::parse::{self, is};
 use crate::engine::Cx;
@@ -128,6 +128,13 @@ pub fn xadd(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<()
     if fields.total_bytes() > ENTRY_MAX_BYTES {
         return Err(Fault::XADD_TOO_LARGE);
     }
+    let limited = match stream {
+        Some(stream) => {
+            retention::admit(stream, 1, fields.total_bytes() as u64)?;
+            stream.retention.trims()
+        }
+        None => false,
+    };
     let record = Record::Add { at: cx.at(key), id, fields: Fields::Args(fields) };
     cx.emit(&record);
     if is_new {
@@ -138,6 +145,9 @@ pub fn xadd(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<()
     }
     if let Some(trimming) = trimming {
         trim::trim(cx, key, &trimming);
+    }
+    if limited {
+        retention::enforce(cx, key);
     }
     reply.id(id);
     Ok(())
