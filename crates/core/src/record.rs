@@ -7,6 +7,7 @@
 use crate::command::args::Args;
 use crate::id::StreamId;
 use crate::state::codec::{Corrupt, Reader, put_bytes, put_id, put_int, put_uint};
+use crate::state::group::GroupOptions;
 use crate::state::idempotence::IdempotenceSettings;
 use crate::state::retention::Retention;
 
@@ -230,6 +231,19 @@ pub enum Record<'a> {
     Claim { at: At<'a>, group: &'a [u8], consumer: &'a [u8], delivered_ms: u64, claims: Claims<'a> },
     /// These entries are pending no more.
     Acknowledge { at: At<'a>, group: &'a [u8], ids: Ids<'a> },
+    /// These entries are pending and nobody's: released, in this order and numbered from `first_order` on (`due_ms` 0),
+    /// or deferred until `due_ms`.
+    GiveBack { at: At<'a>, group: &'a [u8], first_order: u64, due_ms: u64, claims: Claims<'a> },
+    /// The options of a group.
+    GroupOptions { at: At<'a>, group: &'a [u8], options: GroupOptions },
+    /// What is pending between two IDs, both included, is pending no more.
+    AcknowledgeRange { at: At<'a>, group: &'a [u8], from: StreamId, to: StreamId },
+    /// All that the consumer had is released, numbered from `first_order` on, each with a delivery less.
+    GiveBackAll { at: At<'a>, group: &'a [u8], consumer: &'a [u8], first_order: u64 },
+    /// These entries are pending no more, and were not acknowledged: the stream has lost them.
+    Drop { at: At<'a>, group: &'a [u8], ids: Ids<'a> },
+    /// Where the last XAUTOCLAIM began that gave up before it found anything; `None`: the last one did not.
+    ScanStart { at: At<'a>, group: &'a [u8], start: Option<StreamId> },
 }
 
 mod tag {
@@ -262,6 +276,12 @@ mod tag {
     pub const DELIVER: u8 = 38;
     pub const CLAIM: u8 = 39;
     pub const ACKNOWLEDGE: u8 = 40;
+    pub const GIVE_BACK: u8 = 41;
+    pub const GROUP_OPTIONS: u8 = 42;
+    pub const ACKNOWLEDGE_RANGE: u8 = 43;
+    pub const GIVE_BACK_ALL: u8 = 44;
+    pub const DROP: u8 = 45;
+    pub const SCAN_START: u8 = 46;
 }
 
 fn put_at(out: &mut Vec<u8>, tag: u8, at: At<'_>) {
@@ -288,6 +308,20 @@ fn put_ids(out: &mut Vec<u8>, ids: Ids<'_>) {
                 last = id;
             }
         }
+    }
+}
+
+fn put_claims(out: &mut Vec<u8>, claims: Claims<'_>) {
+    let n = match claims {
+        Claims::Slice(claims) => claims.len(),
+        Claims::Encoded(n, _) => n,
+    };
+    put_uint(out, n as u64);
+    let mut last = StreamId::MIN;
+    for claim in claims.iter() {
+        put_id_after(out, claim.id, last);
+        put_uint(out, claim.deliveries);
+        last = claim.id;
     }
 }
 
@@ -320,6 +354,19 @@ fn read_ids<'a>(reader: &mut Reader<'a>) -> Result<Ids<'a>, Corrupt> {
 fn read_small(reader: &mut Reader<'_>) -> Result<u32, Corrupt> {
     let value = u32::try_from(reader.uint("setting")?).ok().filter(|&value| value > 0);
     value.ok_or(Corrupt { what: "setting" })
+}
+
+/// As [`read_ids`].
+fn read_claims<'a>(reader: &mut Reader<'a>) -> Result<Claims<'a>, Corrupt> {
+    let n = reader.count("claimed entries")?;
+    let mut ids = IdReader { reader: *reader, last: StreamId::MIN };
+    let start = ids.reader;
+    for _ in 0..n {
+        ids.next()?;
+        ids.reader.uint("deliveries")?;
+    }
+    *reader = ids.reader;
+    Ok(Claims::Encoded(n, start))
 }
 
 fn read_optional(reader: &mut Reader<'_>) -> Result<Option<u64>, Corrupt> {
@@ -477,22 +524,49 @@ impl<'a> Record<'a> {
                 put_bytes(out, group);
                 put_bytes(out, consumer);
                 put_uint(out, *delivered_ms);
-                let n = match claims {
-                    Claims::Slice(claims) => claims.len(),
-                    Claims::Encoded(n, _) => *n,
-                };
-                put_uint(out, n as u64);
-                let mut last = StreamId::MIN;
-                for claim in claims.iter() {
-                    put_id_after(out, claim.id, last);
-                    put_uint(out, claim.deliveries);
-                    last = claim.id;
-                }
+                put_claims(out, *claims);
             }
             Record::Acknowledge { at, group, ids } => {
                 put_at(out, tag::ACKNOWLEDGE, *at);
                 put_bytes(out, group);
                 put_ids(out, *ids);
+            }
+            Record::GiveBack { at, group, first_order, due_ms, claims } => {
+                put_at(out, tag::GIVE_BACK, *at);
+                put_bytes(out, group);
+                put_uint(out, *first_order);
+                put_uint(out, *due_ms);
+                put_claims(out, *claims);
+            }
+            Record::GroupOptions { at, group, options } => {
+                put_at(out, tag::GROUP_OPTIONS, *at);
+                put_bytes(out, group);
+                let mut bytes = Vec::new();
+                options.encode(&mut bytes);
+                put_bytes(out, &bytes);
+            }
+            Record::AcknowledgeRange { at, group, from, to } => {
+                put_at(out, tag::ACKNOWLEDGE_RANGE, *at);
+                put_bytes(out, group);
+                put_id(out, *from);
+                put_id_after(out, *to, *from);
+            }
+            Record::GiveBackAll { at, group, consumer, first_order } => {
+                put_at(out, tag::GIVE_BACK_ALL, *at);
+                put_bytes(out, group);
+                put_bytes(out, consumer);
+                put_uint(out, *first_order);
+            }
+            Record::Drop { at, group, ids } => {
+                put_at(out, tag::DROP, *at);
+                put_bytes(out, group);
+                put_ids(out, *ids);
+            }
+            Record::ScanStart { at, group, start } => {
+                put_at(out, tag::SCAN_START, *at);
+                put_bytes(out, group);
+                out.push(u8::from(start.is_some()));
+                put_id(out, start.unwrap_or(StreamId::MIN));
             }
         }
     }
@@ -614,18 +688,42 @@ impl<'a> Record<'a> {
             tag::CLAIM => {
                 let (at, group, consumer) = (read_at(reader)?, reader.bytes(what)?, reader.bytes(what)?);
                 let delivered_ms = reader.uint(what)?;
-                let n = reader.count(what)?;
-                let mut ids = IdReader { reader: *reader, last: StreamId::MIN };
-                let start = ids.reader;
-                for _ in 0..n {
-                    ids.next()?;
-                    ids.reader.uint("deliveries")?;
-                }
-                *reader = ids.reader;
-                Record::Claim { at, group, consumer, delivered_ms, claims: Claims::Encoded(n, start) }
+                Record::Claim { at, group, consumer, delivered_ms, claims: read_claims(reader)? }
             }
             tag::ACKNOWLEDGE => {
                 Record::Acknowledge { at: read_at(reader)?, group: reader.bytes(what)?, ids: read_ids(reader)? }
+            }
+            tag::GIVE_BACK => Record::GiveBack {
+                at: read_at(reader)?,
+                group: reader.bytes(what)?,
+                first_order: reader.uint(what)?,
+                due_ms: reader.uint(what)?,
+                claims: read_claims(reader)?,
+            },
+            tag::GROUP_OPTIONS => {
+                let (at, group) = (read_at(reader)?, reader.bytes(what)?);
+                let options = GroupOptions::decode(Reader::new(reader.bytes(what)?))?;
+                Record::GroupOptions { at, group, options }
+            }
+            tag::ACKNOWLEDGE_RANGE => {
+                let (at, group, from) = (read_at(reader)?, reader.bytes(what)?, reader.id(what)?);
+                let mut ids = IdReader { reader: *reader, last: from };
+                let to = ids.next()?;
+                *reader = ids.reader;
+                Record::AcknowledgeRange { at, group, from, to }
+            }
+            tag::GIVE_BACK_ALL => Record::GiveBackAll {
+                at: read_at(reader)?,
+                group: reader.bytes(what)?,
+                consumer: reader.bytes(what)?,
+                first_order: reader.uint(what)?,
+            },
+            tag::DROP => Record::Drop { at: read_at(reader)?, group: reader.bytes(what)?, ids: read_ids(reader)? },
+            tag::SCAN_START => {
+                let (at, group) = (read_at(reader)?, reader.bytes(what)?);
+                let given = reader.byte(what)? != 0;
+                let start = reader.id(what)?;
+                Record::ScanStart { at, group, start: given.then_some(start) }
             }
             _ => return Err(Corrupt { what: "unknown record tag" }),
         })
@@ -661,7 +759,13 @@ impl<'a> Record<'a> {
             | Record::ConsumerSeen { at, .. }
             | Record::Deliver { at, .. }
             | Record::Claim { at, .. }
-            | Record::Acknowledge { at, .. } => Some(*at),
+            | Record::Acknowledge { at, .. }
+            | Record::GiveBack { at, .. }
+            | Record::GroupOptions { at, .. }
+            | Record::AcknowledgeRange { at, .. }
+            | Record::GiveBackAll { at, .. }
+            | Record::Drop { at, .. }
+            | Record::ScanStart { at, .. } => Some(*at),
         }
     }
 }
@@ -726,6 +830,14 @@ mod tests {
             },
             Record::Claim { at, group, consumer, delivered_ms: 8, claims: Claims::Slice(&claims) },
             Record::Acknowledge { at, group, ids: Ids::Slice(&ids) },
+            Record::GiveBack { at, group, first_order: 3, due_ms: 0, claims: Claims::Slice(&claims) },
+            Record::GroupOptions { at, group, options: GroupOptions::default() },
+            Record::GroupOptions { at, group, options: GroupOptions { max_pending: 100, max_pending_per_consumer: 0 } },
+            Record::AcknowledgeRange { at, group, from: a, to: b },
+            Record::GiveBackAll { at, group, consumer, first_order: 1000 },
+            Record::Drop { at, group, ids: Ids::Slice(&ids) },
+            Record::ScanStart { at, group, start: None },
+            Record::ScanStart { at, group, start: Some(b) },
         ];
         for record in &records {
             let mut bytes = Vec::new();

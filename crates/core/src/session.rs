@@ -42,6 +42,17 @@ pub struct Watch {
     pub version: u64,
 }
 
+/// When a reader with CLAIM looks again, if nothing happens before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ClaimWait {
+    /// Nothing was pending: when something is.
+    Pending,
+    /// At this time (Unix ms): then the oldest pending entry is idle enough.
+    Until(u64),
+    /// Not by time: what is pending is out of its reach until something happens.
+    Event,
+}
+
 /// What a blocked reader waits for.
 #[derive(Debug)]
 pub struct Wait {
@@ -55,8 +66,12 @@ pub struct Wait {
     pub keys: Vec<Box<[u8]>>,
     /// Unix ms at which it is answered null; `None` = never.
     pub deadline_ms: Option<u64>,
-    /// Reads for a group: also woken when a key is lost.
-    pub group: bool,
+    /// The group it reads for: then it is also woken when a key is lost.
+    pub group: Option<Box<[u8]>>,
+    /// Also takes pending entries (CLAIM).
+    pub claims: Option<ClaimWait>,
+    /// A bound on what is in flight left nothing for it: also woken when there is room.
+    pub crowded: bool,
     /// Its place in the queues of its keys.
     pub ticket: u64,
 }

@@ -29,14 +29,17 @@ pub fn apply(state: &mut State, record: &Record<'_>, context: &Context) {
     apply_one(state, record, context);
     // What may have freed any number of entries of a stream that keeps only what is not acknowledged.
     match record {
-        Record::RetentionSettings { at, .. } => state.note_sweep(at.db, at.key),
+        Record::RetentionSettings { at, .. } => state.note_sweep(at.db, at.key, StreamId::MIN, StreamId::MAX),
         Record::GroupCreate { at, .. }
         | Record::GroupPosition { at, .. }
         | Record::GroupDestroy { at, .. }
         | Record::ConsumerDelete { at, .. }
             if state.retires =>
         {
-            state.note_sweep(at.db, at.key);
+            state.note_sweep(at.db, at.key, StreamId::MIN, StreamId::MAX);
+        }
+        Record::AcknowledgeRange { at, from, to, .. } if state.retires => {
+            state.note_sweep(at.db, at.key, *from, *to);
         }
         _ => {}
     }
@@ -233,7 +236,45 @@ fn apply_one(state: &mut State, record: &Record<'_>, context: &Context) {
         Record::Acknowledge { at, group, ids } => {
             let Some(group) = group_mut(state, *at, group, context) else { return };
             for id in ids.iter() {
+                group.totals.acked += u64::from(group.remove_pending(id));
+            }
+        }
+        Record::GiveBack { at, group, first_order, due_ms, claims } => {
+            let Some(group) = group_mut(state, *at, group, context) else { return };
+            for (claim, order) in claims.iter().zip(*first_order..) {
+                group.give_back(claim.id, claim.deliveries, order, *due_ms);
+            }
+            if let Some(due_ms) = group.next_due_ms() {
+                state.db_mut(at.db).note_timer(at.key, due_ms);
+            }
+        }
+        Record::GroupOptions { at, group, options } => {
+            let Some(group) = group_mut(state, *at, group, context) else { return };
+            group.options = *options;
+        }
+        Record::AcknowledgeRange { at, group, from, to } => {
+            let Some(group) = group_mut(state, *at, group, context) else { return };
+            let removed = group.remove_range(*from, *to);
+            group.totals.acked += removed.len();
+            state.garbage.pel(removed);
+        }
+        Record::GiveBackAll { at, group, consumer, first_order } => {
+            let Some(group) = group_mut(state, *at, group, context) else { return };
+            if let Some(of) = group.find(consumer) {
+                group.give_back_all(of, *first_order);
+            }
+        }
+        Record::Drop { at, group, ids } => {
+            let Some(group) = group_mut(state, *at, group, context) else { return };
+            for id in ids.iter() {
                 group.remove_pending(id);
+            }
+        }
+        Record::ScanStart { at, group, start } => {
+            capture(state, *at);
+            // A hint for the next scan: no reply waits for it.
+            if let Some(group) = state.stream_mut(at.db, at.key).and_then(|stream| stream.group_mut(group)) {
+                group.scan_start = *start;
             }
         }
     }
@@ -282,13 +323,13 @@ fn put(state: &mut State, at: At<'_>, expire_ms: u64, value: Value, context: &Co
         position: context.position,
         version: state.next_version(),
         captured: state.snapshot,
-        due_ms: u64::MAX,
+        timer_ms: 0,
     };
     if let Some(old) = state.db_mut(at.db).insert(at.key, slot) {
         state.garbage.value(old.value);
     }
     if state.retires {
-        state.note_sweep(at.db, at.key);
+        state.note_sweep(at.db, at.key, StreamId::MIN, StreamId::MAX);
     }
 }
 

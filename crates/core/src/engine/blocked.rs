@@ -1,28 +1,69 @@
 //! Readers that wait. Each holds one ticket; in every queue it stands by that ticket, so who asked first is served
-//! first. A reader woken in vain takes a new ticket, which puts it at the back of all its queues.
+//! first. A reader woken in vain by what happened to a stream takes a new ticket, which puts it at the back of all its
+//! queues; one that looked in vain for something to claim, or for room, keeps its place.
+//!
+//! Readers with CLAIM also stand in an index of times: at which the oldest pending entry of their streams will have been
+//! idle long enough. Entries that are delivered later cannot be earlier than that, so only readers that found nothing
+//! pending need to hear of new deliveries.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::limits::DATABASES;
+use crate::session::{ClaimWait, Wait};
 
 /// Index of a client in the engine's table.
 pub type ClientIndex = usize;
 
+/// What happened at a key, by whose wait it may end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Signal {
+    /// There is something to read, or the key or group was lost: everyone's.
+    Any,
+    /// Something became pending: of readers with CLAIM that found nothing pending.
+    Pending,
+    /// Something can be claimed: of readers with CLAIM.
+    Claimable,
+    /// There is room for more in flight: of readers that found none.
+    Room,
+}
+
+/// Who waits for a key.
+#[derive(Debug, Default)]
+struct Queue {
+    /// By ticket.
+    clients: BTreeMap<u64, ClientIndex>,
+    /// How many of them are concerned by [`Signal::Pending`].
+    pending: usize,
+    /// By [`Signal::Claimable`].
+    claims: usize,
+    /// By [`Signal::Room`].
+    crowded: usize,
+}
+
 /// Queues of waiting readers by key, and their deadlines.
 #[derive(Debug)]
 pub struct Blocked {
-    queues: Vec<BTreeMap<Box<[u8]>, BTreeMap<u64, ClientIndex>>>,
+    queues: Vec<BTreeMap<Box<[u8]>, Queue>>,
     deadlines: BTreeSet<(u64, ClientIndex)>,
+    /// Readers with CLAIM, by the time at which the oldest pending entry will be idle enough.
+    claims: BTreeSet<(u64, ClientIndex)>,
     waiting: usize,
     tickets: u64,
     /// Keys at which something happened that may end a wait, in order, each once.
-    ready: Vec<(usize, Box<[u8]>)>,
+    ready: Vec<(usize, Box<[u8]>, Signal)>,
 }
 
 impl Default for Blocked {
     fn default() -> Self {
         let queues = (0..DATABASES).map(|_| BTreeMap::new()).collect();
-        Blocked { queues, deadlines: BTreeSet::new(), waiting: 0, tickets: 0, ready: Vec::new() }
+        Blocked {
+            queues,
+            deadlines: BTreeSet::new(),
+            claims: BTreeSet::new(),
+            waiting: 0,
+            tickets: 0,
+            ready: Vec::new(),
+        }
     }
 }
 
@@ -55,57 +96,60 @@ impl Blocked {
     }
 
     /// Puts a client in the queues of its keys.
-    pub fn add(&mut self, client: ClientIndex, db: usize, keys: &[Box<[u8]>], ticket: u64, deadline_ms: Option<u64>) {
-        for key in keys {
-            self.queues[db].entry(key.clone()).or_default().insert(ticket, client);
+    pub fn add(&mut self, client: ClientIndex, wait: &Wait) {
+        for key in &wait.keys {
+            let queue = self.queues[wait.db].entry(key.clone()).or_default();
+            queue.clients.insert(wait.ticket, client);
+            queue.pending += usize::from(wait.claims == Some(ClaimWait::Pending));
+            queue.claims += usize::from(wait.claims.is_some());
+            queue.crowded += usize::from(wait.crowded);
         }
-        if let Some(deadline_ms) = deadline_ms {
+        if let Some(deadline_ms) = wait.deadline_ms {
             self.deadlines.insert((deadline_ms, client));
+        }
+        if let Some(ClaimWait::Until(ms)) = wait.claims {
+            self.claims.insert((ms, client));
         }
         self.waiting += 1;
     }
 
     /// Takes a client out of all its queues.
-    pub fn remove(
-        &mut self,
-        client: ClientIndex,
-        db: usize,
-        keys: &[Box<[u8]>],
-        ticket: u64,
-        deadline_ms: Option<u64>,
-    ) {
-        for key in keys {
-            if let Some(queue) = self.queues[db].get_mut(key) {
-                queue.remove(&ticket);
-                if queue.is_empty() {
-                    self.queues[db].remove(key);
+    pub fn remove(&mut self, client: ClientIndex, wait: &Wait) {
+        for key in &wait.keys {
+            if let Some(queue) = self.queues[wait.db].get_mut(key) {
+                queue.clients.remove(&wait.ticket);
+                queue.pending -= usize::from(wait.claims == Some(ClaimWait::Pending));
+                queue.claims -= usize::from(wait.claims.is_some());
+                queue.crowded -= usize::from(wait.crowded);
+                if queue.clients.is_empty() {
+                    self.queues[wait.db].remove(key);
                 }
             }
         }
-        if let Some(deadline_ms) = deadline_ms {
+        if let Some(deadline_ms) = wait.deadline_ms {
             self.deadlines.remove(&(deadline_ms, client));
+        }
+        if let Some(ClaimWait::Until(ms)) = wait.claims {
+            self.claims.remove(&(ms, client));
         }
         self.waiting -= 1;
     }
 
-    /// Gives a client another deadline.
-    pub fn change_deadline(&mut self, client: ClientIndex, old_ms: Option<u64>, new_ms: Option<u64>) {
-        if let Some(old_ms) = old_ms {
-            self.deadlines.remove(&(old_ms, client));
-        }
-        if let Some(new_ms) = new_ms {
-            self.deadlines.insert((new_ms, client));
-        }
-    }
-
-    /// Something happened at a key.
+    /// Something happened at a key that may end the wait of those whom `what` names.
     #[inline]
-    pub fn signal(&mut self, db: usize, key: &[u8]) {
-        if !self.is_empty()
-            && self.queues[db].contains_key(key)
-            && !self.ready.iter().any(|(d, k)| *d == db && **k == *key)
-        {
-            self.ready.push((db, key.into()));
+    pub fn signal(&mut self, db: usize, key: &[u8], what: Signal) {
+        if self.is_empty() {
+            return;
+        }
+        let Some(queue) = self.queues[db].get(key) else { return };
+        let concerned = match what {
+            Signal::Any => queue.clients.len(),
+            Signal::Pending => queue.pending,
+            Signal::Claimable => queue.claims,
+            Signal::Room => queue.crowded,
+        };
+        if concerned > 0 && !self.ready.iter().any(|(d, k, w)| *d == db && **k == *key && *w == what) {
+            self.ready.push((db, key.into(), what));
         }
     }
 
@@ -113,12 +157,12 @@ impl Blocked {
     pub fn signal_all(&mut self, db: usize) {
         let keys: Vec<_> = self.queues[db].keys().cloned().collect();
         for key in keys {
-            self.signal(db, &key);
+            self.signal(db, &key, Signal::Any);
         }
     }
 
     /// The keys at which something happened since the last call.
-    pub fn take_ready(&mut self) -> Vec<(usize, Box<[u8]>)> {
+    pub fn take_ready(&mut self) -> Vec<(usize, Box<[u8]>, Signal)> {
         std::mem::take(&mut self.ready)
     }
 
@@ -132,11 +176,21 @@ impl Blocked {
     pub fn queue(&self, db: usize, key: &[u8]) -> Vec<(u64, ClientIndex)> {
         self.queues[db]
             .get(key)
-            .map_or_else(Vec::new, |queue| queue.iter().map(|(&ticket, &client)| (ticket, client)).collect())
+            .map_or_else(Vec::new, |queue| queue.clients.iter().map(|(&ticket, &client)| (ticket, client)).collect())
     }
 
     /// The earliest deadline, and whose it is.
     pub fn next_deadline(&self) -> Option<(u64, ClientIndex)> {
         self.deadlines.first().copied()
+    }
+
+    /// When the first reader with CLAIM looks again.
+    pub fn next_claim(&self) -> Option<u64> {
+        self.claims.first().map(|&(ms, _)| ms)
+    }
+
+    /// Readers with CLAIM whose time has come.
+    pub fn due_claims(&self, now_ms: u64) -> Vec<ClientIndex> {
+        self.claims.iter().take_while(|&&(ms, _)| ms <= now_ms).map(|&(_, client)| client).collect()
     }
 }

@@ -593,7 +593,7 @@ impl Engine {
 
     fn start_waiting(&mut self, index: ClientIndex, mut wait: Box<Wait>, again: bool) {
         wait.ticket = self.blocked.next_ticket();
-        self.blocked.add(index, wait.db, &wait.keys, wait.ticket, wait.deadline_ms);
+        self.blocked.add(index, &wait);
         if !again {
             self.statistics.blocked_total += 1;
         }
@@ -605,7 +605,7 @@ impl Engine {
     /// Takes a client out of all queues; answers what it waited for.
     fn stop_waiting(&mut self, index: ClientIndex) -> Option<Box<Wait>> {
         let wait = self.client_mut(index)?.wait.take()?;
-        self.blocked.remove(index, wait.db, &wait.keys, wait.ticket, wait.deadline_ms);
+        self.blocked.remove(index, &wait);
         Some(wait)
     }
 
@@ -663,7 +663,8 @@ impl Engine {
         keys: Vec<Box<[u8]>>,
         deadline_ms: Option<u64>,
     ) -> Box<Wait> {
-        Box::new(Wait { args, command, db, keys, deadline_ms, group: command == CommandId::XReadGroup, ticket: 0 })
+        let (group, claims) = (None, None);
+        Box::new(Wait { args, command, db, keys, deadline_ms, group, claims, crowded: false, ticket: 0 })
     }
 }
 

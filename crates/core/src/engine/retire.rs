@@ -3,7 +3,7 @@
 //!
 //! Whatever can make an entry free is a record, and this runs right behind it. An acknowledgement or a delivery without
 //! one names its entries: each is looked up in every group, and what is free behind no kept entry is one `Trim`. What may
-//! free any number of entries (a group is destroyed or moved, a consumer removed, the setting made) is followed by a
+//! free any number of entries (a range is acknowledged, a group is destroyed or moved, a consumer removed, the setting made) is followed by a
 //! *sweep*: the part of the stream between the front that is done and the slowest position is walked in slices, the first
 //! at once and the rest one a turn. Sweeps are not stored: applying such a record notes one, also at a restart, and so
 //! does restoring a stream with this setting.
@@ -37,7 +37,7 @@ impl Engine {
             return;
         }
         match record {
-            Record::Acknowledge { at, ids, .. } => {
+            Record::Acknowledge { at, ids, .. } | Record::Drop { at, ids, .. } => {
                 let Some(stream) = self.retiring(*at) else { return };
                 let free: Found = ids.iter().filter(|&id| stream.is_free(id) && stream.entries.contains(id)).collect();
                 self.remove_free(*at, free);
@@ -49,7 +49,8 @@ impl Engine {
                 let free: Found = given.filter(|&id| stream.is_free(id)).collect();
                 self.remove_free(*at, free);
             }
-            Record::RetentionSettings { at, .. }
+            Record::AcknowledgeRange { at, .. }
+            | Record::RetentionSettings { at, .. }
             | Record::GroupCreate { at, .. }
             | Record::GroupPosition { at, .. }
             | Record::GroupDestroy { at, .. }
@@ -81,7 +82,7 @@ impl Engine {
 
     /// Does one slice of the sweep of a key, if one is noted.
     fn sweep(&mut self, db: usize, key: &[u8]) {
-        let Some(&from) = self.state.sweeps.get(&(db, key.into())) else { return };
+        let Some(&(from, to)) = self.state.sweeps.get(&(db, key.into())) else { return };
         let at = At { db, key };
         let Some(stream) = self.retiring(at) else {
             self.state.sweeps.remove(&(db, key.into()));
@@ -89,7 +90,7 @@ impl Engine {
         };
         let done = stream.done_below();
         let front = stream.entries.first_id().is_some_and(|first| first < done);
-        let end = stream.slowest_position().unwrap_or(StreamId::MIN);
+        let end = stream.slowest_position().unwrap_or(StreamId::MIN).min(to);
         let (mut free, mut looked, mut next) = (Found::new(), 0, None);
         if from.max(done) <= end {
             for entry in stream.entries.range(from.max(done), end).take(SLICE) {
@@ -102,7 +103,7 @@ impl Engine {
         }
         match next {
             Some(next) if looked == SLICE => {
-                self.state.sweeps.insert((db, key.into()), next);
+                self.state.sweeps.insert((db, key.into()), (next, to));
             }
             _ => {
                 self.state.sweeps.remove(&(db, key.into()));

@@ -1,6 +1,7 @@
 //! Commands from outside: bytes go in, bytes come out, time is what the test says.
 
 mod clients;
+mod groups;
 mod idempotence;
 mod keys;
 mod retention;

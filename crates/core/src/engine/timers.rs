@@ -1,5 +1,5 @@
-//! What happens by time alone: keys expire, waits end, pauses end, what was removed is freed. Expiry leaves a record
-//! like any command.
+//! What happens by time alone: keys expire, what was given back with a delay is released, waits end, pauses end, what was
+//! removed is freed. Expiry and release leave records like any command.
 
 use super::Engine;
 use crate::engine::facts::Facts;
@@ -10,7 +10,7 @@ use crate::state::keyspace::Value;
 const EXPIRE_PER_TURN: usize = 200;
 
 /// About how many things one turn does at streams because they are due.
-const DUE_PER_TURN: u64 = 1000;
+const DUE_PER_TURN: usize = 1000;
 
 impl Engine {
     /// Does what is due. Call once a turn, before input is read.
@@ -30,6 +30,7 @@ impl Engine {
         self.do_due(now_ms);
         self.sweep_some();
         self.serve_ready(facts);
+        self.serve_claims(facts);
         while let Some((deadline_ms, index)) = self.blocked.next_deadline()
             && deadline_ms <= now_ms
         {
@@ -41,19 +42,21 @@ impl Engine {
         self.resume(facts);
     }
 
-    /// Does what is due at streams by time alone: messages are forgotten, entries become too old.
+    /// Does what is due at streams by time alone: messages are forgotten, entries become too old, what was given back with
+    /// a delay is released.
     fn do_due(&mut self, now_ms: u64) {
         let mut budget = DUE_PER_TURN;
         for db in 0..self.state.databases().len() {
-            while budget > 0 {
-                let key = match self.state.db(db).next_due() {
-                    Some((at_ms, key)) if at_ms <= now_ms => key.to_vec(),
-                    _ => break,
-                };
+            while budget > 0
+                && let Some((at_ms, key)) = self.state.db(db).next_timer()
+                && at_ms <= now_ms
+            {
+                let key = key.to_vec();
                 let at = At { db, key: &key };
                 self.trim_aged(at, now_ms);
-                budget = budget.saturating_sub(1 + self.forget_messages(at, now_ms));
-                self.state.db_mut(db).reset_due(&key);
+                let forgotten = self.forget_messages(at, now_ms);
+                // One that was called off counts as well: looking took its time.
+                budget = budget.saturating_sub((forgotten + self.release_due(at, now_ms, budget)).max(1));
             }
         }
     }
@@ -61,7 +64,7 @@ impl Engine {
     /// Trims what is too old.
     fn trim_aged(&mut self, at: At<'_>, now_ms: u64) {
         let Some(Value::Stream(stream)) = self.state.db(at.db).get_any(at.key).map(|slot| &slot.value) else { return };
-        if stream.aged_at_ms() <= now_ms
+        if stream.aged_at_ms().is_some_and(|aged_ms| aged_ms <= now_ms)
             && let Some(before) = stream.bound_at(now_ms)
         {
             self.emit(&Record::Trim { at, before });
@@ -69,7 +72,7 @@ impl Engine {
     }
 
     /// Forgets messages of one producer whose time is over; answers how many.
-    fn forget_messages(&mut self, at: At<'_>, now_ms: u64) -> u64 {
+    fn forget_messages(&mut self, at: At<'_>, now_ms: u64) -> usize {
         let Some(Value::Stream(stream)) = self.state.db(at.db).get_any(at.key).map(|slot| &slot.value) else {
             return 0;
         };
@@ -81,16 +84,17 @@ impl Engine {
         let before = all.len();
         self.emit_lazily(&Record::Forget { at, pid: &pid, until_ms });
         let Some(stream) = self.state.stream_mut(at.db, at.key) else { return 0 };
-        before - stream.idempotence.as_ref().map_or(0, |all| all.len())
+        (before - stream.idempotence.as_ref().map_or(0, |all| all.len())) as usize
     }
 
     /// When [`Engine::tick`] has something to do next, in Unix ms; `None` if nothing is planned.
     pub fn next_deadline_ms(&self) -> Option<u64> {
         let expiry = self.state.databases().iter().filter_map(|db| db.next_expiry().map(|(at_ms, _)| at_ms)).min();
-        let due = self.state.databases().iter().filter_map(|db| db.next_due().map(|(at_ms, _)| at_ms)).min();
         let wait = self.blocked.next_deadline().map(|(at_ms, _)| at_ms);
         let pause = self.pause.map(|(until_ms, _)| until_ms);
         let sweep = (!self.state.sweeps.is_empty()).then_some(0);
-        [expiry, due, sweep, wait, pause].into_iter().flatten().min()
+        let timer = self.state.databases().iter().filter_map(|db| db.next_timer().map(|(at_ms, _)| at_ms)).min();
+        let claim = self.blocked.next_claim();
+        [expiry, timer, sweep, wait, claim, pause].into_iter().flatten().min()
     }
 }

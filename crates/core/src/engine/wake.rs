@@ -1,15 +1,23 @@
 //! Waking readers that wait. A record may end a wait at its key; after the command (or the whole transaction) that
 //! emitted it, and before the next command of anybody, those who wait there are carried out again, first come first.
 //! A key that holds a stream wakes everyone; a key that was lost or holds something else wakes only readers of groups,
-//! who then get their error.
+//! who then get their error. What becomes pending, claimable or possible under a bound wakes only readers whom it concerns;
+//! entries that grow old enough for CLAIM wake by time.
 
-use super::Engine;
+use super::{Cx, Engine};
 use crate::command::table;
-use crate::engine::blocked::ClientIndex;
+use crate::engine::blocked::{ClientIndex, Signal};
 use crate::engine::facts::Facts;
 use crate::record::Record;
-use crate::session::Wait;
+use crate::session::{ClaimWait, Wait};
 use crate::state::keyspace::Value;
+
+impl Cx<'_> {
+    /// Something at the key may be claimed sooner than anyone who waits for it could foresee.
+    pub(super) fn note_claimable(&mut self, key: &[u8]) {
+        self.engine.blocked.signal(self.db, key, Signal::Claimable);
+    }
+}
 
 impl Engine {
     /// Notes the keys at which a record may end a wait.
@@ -18,15 +26,15 @@ impl Engine {
             Record::Add { at, .. }
             | Record::SetString { at, .. }
             | Record::Delete { at }
-            | Record::GroupDestroy { at, .. } => self.blocked.signal(at.db, at.key),
+            | Record::GroupDestroy { at, .. } => self.blocked.signal(at.db, at.key, Signal::Any),
             Record::Rename { at, to } => {
-                self.blocked.signal(at.db, at.key);
-                self.blocked.signal(at.db, to);
+                self.blocked.signal(at.db, at.key, Signal::Any);
+                self.blocked.signal(at.db, to, Signal::Any);
             }
-            Record::Copy { to, .. } => self.blocked.signal(to.db, to.key),
+            Record::Copy { to, .. } => self.blocked.signal(to.db, to.key, Signal::Any),
             Record::Move { at, db } => {
-                self.blocked.signal(at.db, at.key);
-                self.blocked.signal(*db, at.key);
+                self.blocked.signal(at.db, at.key, Signal::Any);
+                self.blocked.signal(*db, at.key, Signal::Any);
             }
             Record::Flush { db: Some(db) } => self.blocked.signal_all(*db),
             Record::Flush { db: None } => (0..self.state.databases().len()).for_each(|db| self.blocked.signal_all(db)),
@@ -34,6 +42,20 @@ impl Engine {
                 self.blocked.signal_all(*a);
                 self.blocked.signal_all(*b);
             }
+            Record::Deliver { at, no_ack: false, .. } => self.blocked.signal(at.db, at.key, Signal::Pending),
+            Record::Claim { at, .. } => {
+                self.blocked.signal(at.db, at.key, Signal::Pending);
+                self.blocked.signal(at.db, at.key, Signal::Room);
+            }
+            Record::GiveBack { at, .. } | Record::GiveBackAll { at, .. } => {
+                self.blocked.signal(at.db, at.key, Signal::Claimable);
+                self.blocked.signal(at.db, at.key, Signal::Room);
+            }
+            Record::Acknowledge { at, .. }
+            | Record::AcknowledgeRange { at, .. }
+            | Record::Drop { at, .. }
+            | Record::ConsumerDelete { at, .. }
+            | Record::GroupOptions { at, .. } => self.blocked.signal(at.db, at.key, Signal::Room),
             _ => {}
         }
     }
@@ -41,48 +63,87 @@ impl Engine {
     /// Carries out again whoever may have something to read now.
     pub(super) fn serve_ready(&mut self, facts: &Facts<'_>) {
         while self.blocked.has_ready() {
-            for (db, key) in self.blocked.take_ready() {
+            for (db, key, what) in self.blocked.take_ready() {
                 let stream = self
                     .state
                     .db(db)
                     .get(&key, facts.now_ms)
                     .is_some_and(|slot| matches!(slot.value, Value::Stream(_)));
+                // Groups of which one reader has found nothing released: the next one would not, either.
+                let mut exhausted: Vec<Box<[u8]>> = Vec::new();
                 for (ticket, index) in self.blocked.queue(db, &key) {
                     let Some(wait) = self.client(index).and_then(|client| client.wait.as_deref()) else { continue };
-                    if wait.ticket != ticket || !(stream || wait.group) {
+                    let concerned = match what {
+                        Signal::Any => stream || wait.group.is_some(),
+                        Signal::Pending => wait.claims == Some(ClaimWait::Pending),
+                        Signal::Claimable => {
+                            wait.claims.is_some() && !exhausted.iter().any(|group| Some(group) == wait.group.as_ref())
+                        }
+                        Signal::Room => wait.crowded,
+                    };
+                    if wait.ticket != ticket || !concerned {
                         continue;
                     }
-                    self.serve(index, facts);
+                    self.serve(index, facts, what != Signal::Any);
+                    if what == Signal::Claimable
+                        && let Some(wait) = self.client(index).and_then(|client| client.wait.as_deref())
+                        && !wait.crowded
+                    {
+                        exhausted.extend(wait.group.clone());
+                    }
                 }
             }
         }
     }
 
-    /// Carries out a waiting read again. If it still has nothing, it waits on at the back of its queues.
-    fn serve(&mut self, index: ClientIndex, facts: &Facts<'_>) {
+    /// Carries out again the readers with CLAIM for which a pending entry is old enough now, in the order in which they
+    /// have waited.
+    pub(super) fn serve_claims(&mut self, facts: &Facts<'_>) {
+        let mut due: Vec<(u64, ClientIndex)> = Vec::new();
+        for index in self.blocked.due_claims(facts.now_ms) {
+            if let Some(wait) = self.client(index).and_then(|client| client.wait.as_deref()) {
+                due.push((wait.ticket, index));
+            }
+        }
+        due.sort_unstable();
+        for (ticket, index) in due {
+            let waits = self.client(index).and_then(|client| client.wait.as_deref());
+            if waits.is_some_and(|wait| wait.ticket == ticket) {
+                self.serve(index, facts, true);
+                self.serve_ready(facts);
+            }
+        }
+    }
+
+    /// Carries out a waiting read again. If it still has nothing, it waits on: where it stood, or at the back of its
+    /// queues.
+    fn serve(&mut self, index: ClientIndex, facts: &Facts<'_>, keeps_place: bool) {
         let Some(wait) = self.stop_waiting(index) else { return };
         let Some(client) = self.client_mut(index) else { return };
         let mut out = client.output.take();
         let start = out.len();
-        let Wait { args, deadline_ms, .. } = *wait;
+        let Wait { args, deadline_ms, ticket, .. } = *wait;
         let spec = table::resolve(args.args()).expect("a read that waits was a good command before");
         let (gate, waits) = self.run(index, spec, args.args(), facts, &mut out, true, true);
         if waits {
             if let Some(client) = self.client_mut(index) {
                 client.output.restore(out);
             }
-            self.keep_deadline(index, deadline_ms);
+            self.wait_on(index, deadline_ms, keeps_place.then_some(ticket));
             return;
         }
         self.finish_command(index, out, start, gate);
         self.resume.push(index);
     }
 
-    /// A read that waits on keeps the deadline it had.
-    fn keep_deadline(&mut self, index: ClientIndex, deadline_ms: Option<u64>) {
-        let Some(client) = self.clients.get_mut(index).and_then(Option::as_deref_mut) else { return };
-        let Some(wait) = client.wait.as_deref_mut() else { return };
-        self.blocked.change_deadline(index, wait.deadline_ms, deadline_ms);
+    /// A read that waits on keeps the deadline it had, and its place if it has a ticket for it.
+    fn wait_on(&mut self, index: ClientIndex, deadline_ms: Option<u64>, ticket: Option<u64>) {
+        let Some(mut wait) = self.stop_waiting(index) else { return };
         wait.deadline_ms = deadline_ms;
+        wait.ticket = ticket.unwrap_or(wait.ticket);
+        self.blocked.add(index, &wait);
+        if let Some(client) = self.client_mut(index) {
+            client.wait = Some(wait);
+        }
     }
 }

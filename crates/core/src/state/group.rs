@@ -1,16 +1,23 @@
 //! A consumer group: its position in the stream, its pending entries and its consumers.
 //!
-//! Invariants (see `check`): every pending entry belongs to a living consumer, and each consumer's `pending` is the
-//! number of entries it has in the list. Names are kept in byte order, because that is the order in which they show.
+//! Invariants (see `check`): every pending entry belongs to a living consumer or to nobody, and each consumer's `pending`
+//! is the number of entries it has in the list. What nobody has was given back: *released*, and numbered in the order of
+//! release, or *deferred* until a time, and listed by it. Names are kept in byte order, because that is the order in
+//! which they show.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use crate::id::StreamId;
-use crate::state::codec::{Corrupt, Reader, end_sections, put_bytes, put_id, put_int, put_uint};
-use crate::state::pending::{ConsumerRef, Pel, Pending};
+use crate::state::codec::{Corrupt, Reader, end_sections, put_bytes, put_id, put_int, put_section, put_uint};
+use crate::state::pending::{ConsumerRef, Pel, Pending, RELEASE_MAX};
+
+mod tag {
+    pub const OPTIONS: u8 = 1;
+    pub const TOTALS: u8 = 3;
+}
 
 /// One consumer of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +30,65 @@ pub struct Consumer {
     pub active_ms: Option<u64>,
     /// Entries it has pending.
     pub pending: u64,
+}
+
+/// What XGROUP CREATE and CFGSET set. A part that is not used takes no place in snapshots.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GroupOptions {
+    /// Most entries that consumers may have pending together; 0 = no bound.
+    pub max_pending: u64,
+    /// Most entries that one consumer may have pending; 0 = no bound.
+    pub max_pending_per_consumer: u64,
+}
+
+impl GroupOptions {
+    /// Does the group bound what is in flight?
+    #[inline]
+    pub fn limits(&self) -> bool {
+        self.max_pending != 0 || self.max_pending_per_consumer != 0
+    }
+
+    /// Appends the options; nothing when none is set.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        if *self != GroupOptions::default() {
+            put_uint(out, self.max_pending);
+            put_uint(out, self.max_pending_per_consumer);
+        }
+    }
+
+    /// Reads what [`GroupOptions::encode`] wrote.
+    pub fn decode(mut reader: Reader<'_>) -> Result<GroupOptions, Corrupt> {
+        let what = "options of a consumer group";
+        if reader.is_empty() {
+            return Ok(GroupOptions::default());
+        }
+        let options = GroupOptions { max_pending: reader.uint(what)?, max_pending_per_consumer: reader.uint(what)? };
+        if reader.is_empty() { Ok(options) } else { Err(Corrupt { what }) }
+    }
+}
+
+/// Counts over the life of a group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Entries acknowledged.
+    pub acked: u64,
+    /// Deliveries of entries that had been delivered before.
+    pub redelivered: u64,
+}
+
+impl Totals {
+    fn encode(&self, out: &mut Vec<u8>) {
+        if *self != Totals::default() {
+            put_uint(out, self.acked);
+            put_uint(out, self.redelivered);
+        }
+    }
+
+    fn decode(mut reader: Reader<'_>) -> Result<Totals, Corrupt> {
+        let what = "totals of a consumer group";
+        let totals = Totals { acked: reader.uint(what)?, redelivered: reader.uint(what)? };
+        if reader.is_empty() { Ok(totals) } else { Err(Corrupt { what }) }
+    }
 }
 
 /// A consumer group.
@@ -38,6 +104,19 @@ pub struct Group {
     by_name: BTreeMap<Arc<[u8]>, ConsumerRef>,
     /// Consumers by reference; freed places are used again.
     consumers: Vec<Option<Consumer>>,
+    /// What was set for it.
+    pub options: GroupOptions,
+    /// What was counted.
+    pub totals: Totals,
+    /// Entries given back that anyone may take.
+    released: u64,
+    /// The greatest number in the order of release so far, or since a restart the greatest in use.
+    last_release: u64,
+    /// Entries given back with a delay, by the time at which they are released (Unix ms).
+    deferred: BTreeSet<(u64, StreamId)>,
+    /// Where the last XAUTOCLAIM began that gave up before it found anything: see `decide::claim`. Not part of
+    /// snapshots.
+    pub scan_start: Option<StreamId>,
 }
 
 impl Group {
@@ -51,6 +130,36 @@ impl Group {
         &self.pel
     }
 
+    /// Number of entries given back that anyone may take.
+    pub fn released(&self) -> u64 {
+        self.released
+    }
+
+    /// Number of entries given back with a delay that is not over.
+    pub fn deferred(&self) -> u64 {
+        self.deferred.len() as u64
+    }
+
+    /// Number of pending entries that a consumer has.
+    pub fn in_flight(&self) -> u64 {
+        self.pel.len() - self.released - self.deferred.len() as u64
+    }
+
+    /// The next number in the order of release.
+    pub fn next_release(&self) -> u64 {
+        self.last_release + 1
+    }
+
+    /// When the next deferred entry is to be released (Unix ms).
+    pub fn next_due_ms(&self) -> Option<u64> {
+        self.deferred.first().map(|&(due_ms, _)| due_ms)
+    }
+
+    /// The deferred entries whose time has come, earliest first, at most `limit`.
+    pub fn due(&self, now_ms: u64, limit: usize) -> impl Iterator<Item = StreamId> {
+        self.deferred.iter().take_while(move |&&(due_ms, _)| due_ms <= now_ms).map(|&(_, id)| id).take(limit)
+    }
+
     /// Memory that the group takes, in bytes, without the allocator's share.
     pub fn memory_bytes(&self) -> usize {
         let names = |consumer: &Consumer| 2 * size_of::<Arc<[u8]>>() + consumer.name.len();
@@ -58,7 +167,8 @@ impl Group {
             .consumers
             .iter()
             .map(|slot| size_of::<Option<Consumer>>() + size_of::<ConsumerRef>() + slot.as_ref().map_or(0, names));
-        size_of::<Group>() + consumers.sum::<usize>() + self.pel.memory_bytes()
+        let deferred = self.deferred.len() * size_of::<(u64, StreamId)>();
+        size_of::<Group>() + consumers.sum::<usize>() + deferred + self.pel.memory_bytes()
     }
 
     /// Number of consumers.
@@ -124,35 +234,88 @@ impl Group {
         Some(had)
     }
 
+    /// An entry is on the list: its holder counts it.
+    fn note_put(&mut self, entry: &Pending) {
+        if entry.consumer != ConsumerRef::NOBODY {
+            self.consumer_mut(entry.consumer).pending += 1;
+        } else if entry.is_deferred() {
+            self.deferred.insert((entry.delivered_ms, entry.id));
+        } else {
+            self.released += 1;
+            self.last_release = self.last_release.max(entry.delivered_ms);
+        }
+    }
+
+    /// An entry is off the list, or no more what it was.
+    fn note_gone(&mut self, entry: &Pending) {
+        if entry.consumer != ConsumerRef::NOBODY {
+            self.consumer_mut(entry.consumer).pending -= 1;
+        } else if entry.is_deferred() {
+            self.deferred.remove(&(entry.delivered_ms, entry.id));
+        } else {
+            self.released -= 1;
+        }
+    }
+
     /// Makes an entry pending, or changes who holds it.
     pub fn put_pending(&mut self, pending: Pending) {
-        match self.pel.put(pending) {
-            Some(old) if old.consumer == pending.consumer => {}
-            old => {
-                self.consumer_mut(pending.consumer).pending += 1;
-                if let Some(old) = old {
-                    self.consumer_mut(old.consumer).pending -= 1;
-                }
+        let old = self.pel.put(pending);
+        if let Some(old) = old {
+            // One that is delivered for the second time, or a later one; the first after XNACK SILENT is none.
+            self.totals.redelivered += u64::from(old.deliveries > 0 && pending.deliveries > old.deliveries)
+                * u64::from(pending.consumer != ConsumerRef::NOBODY);
+            if old.consumer == pending.consumer && pending.consumer != ConsumerRef::NOBODY {
+                return;
             }
+            self.note_gone(&old);
         }
+        self.note_put(&pending);
     }
 
     /// Makes entries (ascending) pending for a consumer, delivered now for the first time.
     pub fn deliver(&mut self, ids: &[StreamId], of: ConsumerRef, now_ms: u64) {
-        let mut moved: SmallVec<[ConsumerRef; 8]> = SmallVec::new();
-        self.pel.put_all(ids, of, now_ms, 1, |old| moved.push(old.consumer));
+        let mut moved: SmallVec<[Pending; 8]> = SmallVec::new();
+        self.pel.put_all(ids, of, now_ms, 1, |old| moved.push(old));
         self.consumer_mut(of).pending += ids.len() as u64;
         // Set back to before them, the group gives entries again that someone already had.
         for old in moved {
-            self.consumer_mut(old).pending -= 1;
+            self.totals.redelivered += u64::from(old.deliveries > 0);
+            self.note_gone(&old);
         }
+    }
+
+    /// Gives an entry back: released as number `order` in the order of release, or with `due_ms` once that time has come.
+    pub fn give_back(&mut self, id: StreamId, deliveries: u64, order: u64, due_ms: u64) {
+        let delivered_ms = if due_ms == 0 { order } else { due_ms.max(RELEASE_MAX + 1) };
+        self.put_pending(Pending { id, consumer: ConsumerRef::NOBODY, delivered_ms, deliveries });
     }
 
     /// Takes an entry off the list; answers whether it was on it.
     pub fn remove_pending(&mut self, id: StreamId) -> bool {
         let Some(old) = self.pel.remove(id) else { return false };
-        self.consumer_mut(old.consumer).pending -= 1;
+        self.note_gone(&old);
         true
+    }
+
+    /// Takes everything between two IDs, both included, off the list. Answers the part that was taken off, for freeing it
+    /// bit by bit.
+    pub fn remove_range(&mut self, from: StreamId, to: StreamId) -> Pel {
+        let unowned: Vec<Pending> = self.pel.range_of(ConsumerRef::NOBODY, from).take_while(|p| p.id <= to).collect();
+        unowned.iter().for_each(|pending| self.note_gone(pending));
+        let consumers = &mut self.consumers;
+        self.pel.remove_range(from, to, |of, count| {
+            if let Some(consumer) = consumers.get_mut(of.0 as usize).and_then(Option::as_mut) {
+                consumer.pending -= u64::from(count);
+            }
+        })
+    }
+
+    /// Gives back all that a consumer has, in ID order, as if each had not been delivered the last time.
+    pub fn give_back_all(&mut self, of: ConsumerRef, first_order: u64) {
+        let own: Vec<Pending> = self.pel.range_of(of, StreamId::MIN).collect();
+        for (pending, order) in own.into_iter().zip(first_order..) {
+            self.give_back(pending.id, pending.deliveries.saturating_sub(1), order, 0);
+        }
     }
 
     /// Takes the pending list out, for freeing it bit by bit.
@@ -176,17 +339,27 @@ impl Group {
         }
         if in_order {
             self.pel.encode(out);
-            end_sections(out);
-            return;
+            return self.encode_parts(out);
         }
         let mut places = vec![ConsumerRef(u32::MAX); self.consumers.len()];
         for (place, (of, _)) in self.consumers().enumerate() {
             places[of.0 as usize] = ConsumerRef(place as u32);
         }
         for pending in self.pel.range(StreamId::MIN) {
-            renumbered.pel.put(Pending { consumer: places[pending.consumer.0 as usize], ..pending });
+            let consumer = match pending.consumer {
+                ConsumerRef::NOBODY => ConsumerRef::NOBODY,
+                of => places[of.0 as usize],
+            };
+            renumbered.pel.put(Pending { consumer, ..pending });
         }
         renumbered.pel.encode(out);
+        self.encode_parts(out);
+    }
+
+    /// What was released or deferred stands in the pending list; the counts follow from it.
+    fn encode_parts(&self, out: &mut Vec<u8>) {
+        put_section(out, tag::OPTIONS, |out| self.options.encode(out));
+        put_section(out, tag::TOTALS, |out| self.totals.encode(out));
         end_sections(out);
     }
 
@@ -206,13 +379,21 @@ impl Group {
             let of = group.ensure_consumer(name, seen_ms);
             group.consumer_mut(of).active_ms = active_ms;
         }
-        group.pel = Pel::decode(reader)?;
-        for pending in group.pel.range(StreamId::MIN) {
-            let consumer = group.consumers.get_mut(pending.consumer.0 as usize).and_then(Option::as_mut);
-            consumer.ok_or(Corrupt { what: "pending entry of an unknown consumer" })?.pending += 1;
+        let pel = Pel::decode(reader)?;
+        for pending in pel.range(StreamId::MIN) {
+            let known = group.consumers.get(pending.consumer.0 as usize).is_some_and(Option::is_some);
+            if !known && pending.consumer != ConsumerRef::NOBODY {
+                return Err(Corrupt { what: "pending entry of an unknown consumer" });
+            }
+            group.note_put(&pending);
         }
-        if reader.section(what)?.is_some() {
-            return Err(Corrupt { what: "unknown part of a consumer group" });
+        group.pel = pel;
+        while let Some((tag, part)) = reader.section(what)? {
+            match tag {
+                tag::OPTIONS => group.options = GroupOptions::decode(part)?,
+                tag::TOTALS => group.totals = Totals::decode(part)?,
+                _ => return Err(Corrupt { what: "unknown part of a consumer group" }),
+            }
         }
         Ok(group)
     }
@@ -221,9 +402,31 @@ impl Group {
     pub fn check(&self) -> Result<(), String> {
         self.pel.check()?;
         let mut counts = vec![0u64; self.consumers.len()];
+        let (mut released, mut deferred) = (0, 0);
         for pending in self.pel.range(StreamId::MIN) {
+            if pending.is_released() {
+                released += 1;
+                if pending.delivered_ms > self.last_release {
+                    return Err(format!("{} is beyond the last number in the order of release", pending.id));
+                }
+                continue;
+            }
+            if pending.is_deferred() {
+                deferred += 1;
+                if !self.deferred.contains(&(pending.delivered_ms, pending.id)) {
+                    return Err(format!("{} is deferred and not listed by its time", pending.id));
+                }
+                continue;
+            }
             let slot = counts.get_mut(pending.consumer.0 as usize);
             *slot.ok_or_else(|| format!("{} is pending for an unknown consumer", pending.id))? += 1;
+        }
+        if (released, deferred) != (self.released, self.deferred.len()) {
+            return Err(format!(
+                "{released} released, {deferred} deferred, noted as {}, {}",
+                self.released,
+                self.deferred()
+            ));
         }
         for (at, count) in counts.into_iter().enumerate() {
             match &self.consumers[at] {

@@ -41,10 +41,10 @@ impl Value {
         }
     }
 
-    /// When something happens to the value by time alone, in Unix ms; `u64::MAX` if nothing does.
-    fn next_due_ms(&self) -> u64 {
+    /// When something happens to the value by time alone (Unix ms).
+    pub fn next_due_ms(&self) -> Option<u64> {
         match self {
-            Value::String(_) => u64::MAX,
+            Value::String(_) => None,
             Value::Stream(stream) => stream.next_due_ms(),
         }
     }
@@ -89,9 +89,8 @@ pub struct Slot {
     pub version: u64,
     /// The snapshot (by number) that already has this key.
     pub captured: u64,
-    /// When the key is in the index of what is due by time, in Unix ms: never later than something is due; `u64::MAX` =
-    /// it is not. Kept by the database alone.
-    pub due_ms: u64,
+    /// Under which time the key stands in the index of timers; 0 = in none. Kept by [`Database`].
+    pub timer_ms: u64,
 }
 
 impl Slot {
@@ -109,8 +108,8 @@ type Keys = IndexMap<Box<[u8]>, Slot, FixedState>;
 pub struct Database {
     keys: Keys,
     expiry: BTreeSet<(u64, Box<[u8]>)>,
-    /// Keys to which something happens by time alone other than expiry.
-    due: BTreeSet<(u64, Box<[u8]>)>,
+    /// Keys whose values change by time, by a time (Unix ms) that is not after the first such change.
+    timers: BTreeSet<(u64, Box<[u8]>)>,
     /// Log position after the newest record that removed a key: what a reply about a missing key waits for.
     pub removed_position: u64,
     /// Log position after the newest SWAPDB: what a reply about any key here waits for.
@@ -122,7 +121,7 @@ impl Database {
         Database {
             keys: IndexMap::with_hasher(FixedState::with_seed(seed)),
             expiry: BTreeSet::new(),
-            due: BTreeSet::new(),
+            timers: BTreeSet::new(),
             removed_position: 0,
             swapped_position: 0,
         }
@@ -177,11 +176,11 @@ impl Database {
 
     /// Puts a slot under a key; answers what was there.
     pub fn insert(&mut self, key: &[u8], mut slot: Slot) -> Option<Slot> {
-        slot.due_ms = slot.value.next_due_ms();
-        if slot.due_ms != u64::MAX {
-            self.due.insert((slot.due_ms, key.into()));
+        slot.timer_ms = slot.value.next_due_ms().unwrap_or(0);
+        let timer_ms = slot.timer_ms;
+        if timer_ms != 0 {
+            self.timers.insert((timer_ms, key.into()));
         }
-        let due_ms = slot.due_ms;
         if slot.expire_ms != 0 {
             self.expiry.insert((slot.expire_ms, key.into()));
         }
@@ -202,10 +201,10 @@ impl Database {
             self.expiry.remove(&(old.expire_ms, key.into()));
         }
         if let Some(old) = &old
-            && old.due_ms != u64::MAX
-            && old.due_ms != due_ms
+            && old.timer_ms != 0
+            && old.timer_ms != timer_ms
         {
-            self.due.remove(&(old.due_ms, key.into()));
+            self.timers.remove(&(old.timer_ms, key.into()));
         }
         old
     }
@@ -216,10 +215,42 @@ impl Database {
         if slot.expire_ms != 0 {
             self.expiry.remove(&(slot.expire_ms, key.into()));
         }
-        if slot.due_ms != u64::MAX {
-            self.due.remove(&(slot.due_ms, key.into()));
+        if slot.timer_ms != 0 {
+            self.timers.remove(&(slot.timer_ms, key.into()));
         }
         Some(slot)
+    }
+
+    /// Something will happen to the value of a key at `due_ms`.
+    pub fn note_timer(&mut self, key: &[u8], due_ms: u64) {
+        if let Some(slot) = self.keys.get_mut(key)
+            && (slot.timer_ms == 0 || due_ms < slot.timer_ms)
+        {
+            let old = std::mem::replace(&mut slot.timer_ms, due_ms);
+            if old != 0 {
+                self.timers.remove(&(old, key.into()));
+            }
+            self.timers.insert((due_ms, key.into()));
+        }
+    }
+
+    /// Asks the value of a key again when something happens to it. What was planned may have been called off: nothing
+    /// notices that before its time.
+    pub fn refresh_timer(&mut self, key: &[u8]) {
+        let Some(slot) = self.keys.get_mut(key) else { return };
+        let due_ms = slot.value.next_due_ms().unwrap_or(0);
+        let old = std::mem::replace(&mut slot.timer_ms, due_ms);
+        if old != 0 {
+            self.timers.remove(&(old, key.into()));
+        }
+        if due_ms != 0 {
+            self.timers.insert((due_ms, key.into()));
+        }
+    }
+
+    /// The key to whose value something may happen first, and when (Unix ms).
+    pub fn next_timer(&self) -> Option<(u64, &[u8])> {
+        self.timers.first().map(|(ms, key)| (*ms, key.as_ref()))
     }
 
     /// Sets when a key is gone (0 = never).
@@ -239,38 +270,10 @@ impl Database {
         self.expiry.first().map(|(ms, key)| (*ms, key.as_ref()))
     }
 
-    /// The key to which something happens first by time alone, and when. Nothing may be due yet after all: then
-    /// [`Database::reset_due`] puts it where it belongs.
-    pub fn next_due(&self) -> Option<(u64, &[u8])> {
-        self.due.first().map(|(ms, key)| (*ms, key.as_ref()))
-    }
-
-    /// Notes that something may be due at this key earlier than before.
+    /// Notes that something may happen to the value of a key earlier than before.
     pub fn note_due(&mut self, key: &[u8]) {
-        let Some(slot) = self.keys.get_mut(key) else { return };
-        let due_ms = slot.value.next_due_ms();
-        if due_ms < slot.due_ms {
-            self.set_due(key, due_ms);
-        }
-    }
-
-    /// Puts the key into the index of what is due by time as it is now.
-    pub fn reset_due(&mut self, key: &[u8]) {
-        let Some(slot) = self.keys.get(key) else { return };
-        let due_ms = slot.value.next_due_ms();
-        if due_ms != slot.due_ms {
-            self.set_due(key, due_ms);
-        }
-    }
-
-    fn set_due(&mut self, key: &[u8], due_ms: u64) {
-        let Some(slot) = self.keys.get_mut(key) else { return };
-        let old = std::mem::replace(&mut slot.due_ms, due_ms);
-        if old != u64::MAX {
-            self.due.remove(&(old, key.into()));
-        }
-        if due_ms != u64::MAX {
-            self.due.insert((due_ms, key.into()));
+        if let Some(due_ms) = self.keys.get(key).and_then(|slot| slot.value.next_due_ms()) {
+            self.note_timer(key, due_ms);
         }
     }
 
@@ -283,7 +286,7 @@ impl Database {
     /// Takes everything out.
     pub fn clear(&mut self) -> impl Iterator<Item = Slot> + use<> {
         self.expiry.clear();
-        self.due.clear();
+        self.timers.clear();
         let hasher = self.keys.hasher().clone();
         std::mem::replace(&mut self.keys, IndexMap::with_hasher(hasher)).into_iter().map(|(_, slot)| slot)
     }
@@ -304,8 +307,8 @@ pub struct State {
     /// Has any stream ever had `Retention::acked` here? If not, acknowledging costs nothing more.
     pub retires: bool,
     /// Streams with `Retention::acked` whose entries are to be looked through for such as have become free, and from
-    /// which ID on. Not part of snapshots: restoring such a stream notes it.
-    pub sweeps: BTreeMap<(usize, Box<[u8]>), StreamId>,
+    /// which ID on to which. Not part of snapshots: restoring such a stream notes it.
+    pub sweeps: BTreeMap<(usize, Box<[u8]>), (StreamId, StreamId)>,
     /// Number of the newest snapshot; 0 = none was yet. While it runs, a slot with a smaller `captured` is not in it.
     pub snapshot: u64,
     /// The snapshot that is being taken.
@@ -430,10 +433,10 @@ impl State {
             position,
             version: self.next_version(),
             captured: self.snapshot,
-            due_ms: u64::MAX,
+            timer_ms: 0,
         };
         self.databases[captured.db].insert(&captured.key, slot);
-        self.note_sweep(captured.db, &captured.key);
+        self.note_sweep(captured.db, &captured.key, StreamId::MIN, StreamId::MAX);
     }
 
     /// A database by number, below [`DATABASES`].
@@ -453,24 +456,25 @@ impl State {
         &self.databases
     }
 
-    /// Notes that any entry of a stream with `Retention::acked` may have become free.
-    pub fn note_sweep(&mut self, db: usize, key: &[u8]) {
+    /// Notes that any entry between two IDs of a stream with `Retention::acked` may have become free.
+    pub fn note_sweep(&mut self, db: usize, key: &[u8], from: StreamId, to: StreamId) {
         if let Some(Slot { value: Value::Stream(stream), .. }) = self.databases[db].get_any(key)
             && stream.retention.acked
         {
             self.retires = true;
-            self.sweeps.insert((db, key.into()), StreamId::MIN);
+            let noted = self.sweeps.entry((db, key.into())).or_insert((from, to));
+            *noted = (noted.0.min(from), noted.1.max(to));
         }
     }
 
     /// Exchanges the contents of two databases.
     pub fn swap(&mut self, a: usize, b: usize) {
         self.databases.swap(a, b);
-        for ((mut db, key), from) in std::mem::take(&mut self.sweeps) {
+        for ((mut db, key), part) in std::mem::take(&mut self.sweeps) {
             if db == a || db == b {
                 db = a + b - db;
             }
-            self.sweeps.insert((db, key), from);
+            self.sweeps.insert((db, key), part);
         }
     }
 
@@ -496,8 +500,16 @@ impl State {
     /// Every invariant of everything.
     pub fn check(&self) -> Result<(), String> {
         for (number, db) in self.databases.iter().enumerate() {
-            let (mut expiring, mut due) = (0, 0);
+            let (mut expiring, mut timed) = (0, 0);
             for (key, slot) in db.iter() {
+                timed += usize::from(slot.timer_ms != 0);
+                let due_ms = slot.value.next_due_ms().unwrap_or(u64::MAX);
+                if (slot.timer_ms == 0 && due_ms != u64::MAX)
+                    || slot.timer_ms > due_ms
+                    || (slot.timer_ms != 0 && !db.timers.contains(&(slot.timer_ms, key.into())))
+                {
+                    return Err(format!("key {} of database {number} misses its time", key.escape_ascii()));
+                }
                 if slot.expire_ms != 0 {
                     expiring += 1;
                     if !db.expiry.contains(&(slot.expire_ms, key.into())) {
@@ -507,23 +519,14 @@ impl State {
                         ));
                     }
                 }
-                if slot.due_ms != u64::MAX {
-                    due += 1;
-                    if !db.due.contains(&(slot.due_ms, key.into())) {
-                        return Err(format!("key {} of database {number} is not in the due index", key.escape_ascii()));
-                    }
-                }
-                if slot.value.next_due_ms() < slot.due_ms {
-                    return Err(format!("key {} of database {number} is due too late", key.escape_ascii()));
-                }
                 if let Value::Stream(stream) = &slot.value {
                     stream
                         .check()
                         .map_err(|why| format!("stream {} of database {number}: {why}", key.escape_ascii()))?;
                 }
             }
-            if due != db.due.len() {
-                return Err(format!("database {number}: {due} keys are due, the index has {}", db.due.len()));
+            if timed != db.timers.len() {
+                return Err(format!("database {number}: {timed} keys have timers, the index has {}", db.timers.len()));
             }
             if expiring != db.expiry.len() {
                 return Err(format!("database {number}: {expiring} keys expire, the index has {}", db.expiry.len()));

@@ -119,11 +119,11 @@ impl Stream {
         (bound > first).then_some(bound)
     }
 
-    /// When the first entry is too old, in Unix ms; `u64::MAX` if it never will be.
-    pub fn aged_at_ms(&self) -> u64 {
+    /// When the first entry is too old (Unix ms); `None` if it never will be.
+    pub fn aged_at_ms(&self) -> Option<u64> {
         match self.entries.first_id() {
-            Some(first) if self.retention.ages() => first.ms.saturating_add(self.retention.max_age_ms),
-            _ => u64::MAX,
+            Some(first) if self.retention.ages() => first.ms.checked_add(self.retention.max_age_ms),
+            _ => None,
         }
     }
 }

@@ -57,12 +57,6 @@ impl Stream {
         self.idempotence.as_ref().map_or_else(Default::default, |all| all.settings())
     }
 
-    /// When something happens to this stream by time alone, in Unix ms; `u64::MAX` if nothing does.
-    pub fn next_due_ms(&self) -> u64 {
-        let message = self.idempotence.as_ref().and_then(|all| all.next_due()).map(|(due_ms, _)| due_ms);
-        message.unwrap_or(u64::MAX).min(self.aged_at_ms())
-    }
-
     /// A group by name.
     pub fn group(&self, name: &[u8]) -> Option<&Group> {
         self.groups.get(name).map(Arc::as_ref)
@@ -71,6 +65,13 @@ impl Stream {
     /// A group by name, to be changed. Copies it first only while a snapshot still holds it.
     pub fn group_mut(&mut self, name: &[u8]) -> Option<&mut Group> {
         self.groups.get_mut(name).map(Arc::make_mut)
+    }
+
+    /// When something happens to this stream or a group of it by time alone (Unix ms).
+    pub fn next_due_ms(&self) -> Option<u64> {
+        let group = self.groups.values().filter_map(|group| group.next_due_ms()).min();
+        let message = self.idempotence.as_ref().and_then(|all| all.next_due()).map(|(due_ms, _)| due_ms);
+        [group, message, self.aged_at_ms()].into_iter().flatten().min()
     }
 
     /// ID of the first entry, `0-0` when there is none.

@@ -27,6 +27,8 @@ pub enum CommandId {
     XDel,
     /// XDELEX
     XDelEx,
+    /// XGROUP CFGSET
+    XGroupCfgSet,
     /// XGROUP CREATE
     XGroupCreate,
     /// XGROUP CREATECONSUMER
@@ -43,6 +45,8 @@ pub enum CommandId {
     XIdmpRecord,
     /// XINFO STREAM
     XInfoStream,
+    /// XINFO GROUPSTATS
+    XInfoGroupStats,
     /// XINFO GROUPS
     XInfoGroups,
     /// XINFO CONSUMERS
@@ -51,6 +55,8 @@ pub enum CommandId {
     XInfoHelp,
     /// XLEN
     XLen,
+    /// XNACK
+    XNack,
     /// XPENDING
     XPending,
     /// XRANGE

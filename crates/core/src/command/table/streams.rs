@@ -8,7 +8,7 @@ use super::spec::{
     Categories, CommandSpec, Flags, KeyFlags, KeySpec, block, command, integer, key, one_of, string, unix_time, word,
 };
 
-pub(super) static COMMANDS: [CommandSpec; 17] = [
+pub(super) static COMMANDS: [CommandSpec; 18] = [
     command("xack", CommandId::XAck, -4, "5.0.0")
         .categories(&[Categories::STREAM])
         .flags(&[Flags::WRITE, Flags::FAST])
@@ -131,6 +131,17 @@ pub(super) static COMMANDS: [CommandSpec; 17] = [
     command("xgroup", CommandId::Container, -2, "5.0.0")
         .docs("stream", "Container of the commands that manage consumer groups.", "Depends on subcommand")
         .subcommands(&[
+            command("xgroup|cfgset", CommandId::XGroupCfgSet, -6, "8.8.0")
+                .categories(&[Categories::STREAM])
+                .flags(&[Flags::WRITE])
+                .keys(&[KeySpec::at(2, &[KeyFlags::RW, KeyFlags::UPDATE])])
+                .docs("stream", "Bounds how many entries of a group may be pending.", "O(1)")
+                .arguments(&[
+                    key("key", 0),
+                    string("group"),
+                    integer("max-pending").token("MAXPENDING").optional(),
+                    integer("max-pending-per-consumer").token("MAXPENDING-CONSUMER").optional(),
+                ]),
             command("xgroup|create", CommandId::XGroupCreate, -5, "5.0.0")
                 .categories(&[Categories::STREAM])
                 .flags(&[Flags::WRITE, Flags::DENYOOM])
@@ -149,7 +160,7 @@ pub(super) static COMMANDS: [CommandSpec; 17] = [
                 .keys(&[KeySpec::at(2, &[KeyFlags::RW, KeyFlags::INSERT])])
                 .docs("stream", "Makes a consumer in a group.", "O(1)")
                 .arguments(&[key("key", 0), string("group"), string("consumer")]),
-            command("xgroup|delconsumer", CommandId::XGroupDelConsumer, 5, "5.0.0")
+            command("xgroup|delconsumer", CommandId::XGroupDelConsumer, -5, "5.0.0")
                 .categories(&[Categories::STREAM])
                 .flags(&[Flags::WRITE])
                 .keys(&[KeySpec::at(2, &[KeyFlags::RW, KeyFlags::DELETE])])
@@ -203,6 +214,17 @@ pub(super) static COMMANDS: [CommandSpec; 17] = [
                 .keys(&[KeySpec::at(2, &[KeyFlags::RO, KeyFlags::ACCESS])])
                 .docs("stream", "Lists the consumer groups of a stream.", "O(N), N being the groups")
                 .arguments(&[key("key", 0)]),
+            command("xinfo|groupstats", CommandId::XInfoGroupStats, 3, "8.8.0")
+                .categories(&[Categories::STREAM])
+                .flags(&[Flags::READONLY])
+                .keys(&[KeySpec::at(2, &[KeyFlags::RO, KeyFlags::ACCESS])])
+                .docs(
+                    "stream",
+                    "Tells how well the groups of a stream keep up.",
+                    "O(N log M), N being the groups, M what is pending",
+                )
+                .tips(&["nondeterministic_output"])
+                .arguments(&[key("key", 0)]),
             command("xinfo|consumers", CommandId::XInfoConsumers, 4, "5.0.0")
                 .categories(&[Categories::STREAM])
                 .flags(&[Flags::READONLY])
@@ -221,6 +243,24 @@ pub(super) static COMMANDS: [CommandSpec; 17] = [
         .keys(&[KeySpec::at(1, &[KeyFlags::RO])])
         .docs("stream", "Counts the entries of a stream.", "O(1)")
         .arguments(&[key("key", 0)]),
+    command("xnack", CommandId::XNack, -7, "8.8.0")
+        .categories(&[Categories::STREAM])
+        .flags(&[Flags::WRITE, Flags::FAST])
+        .keys(&[KeySpec::at(1, &[KeyFlags::RW, KeyFlags::UPDATE])])
+        .docs(
+            "stream",
+            "Gives pending entries back to their group, for others to claim at once or after a delay.",
+            "O(log N) for each ID, N being the pending entries of the group",
+        )
+        .arguments(&[
+            key("key", 0),
+            string("group"),
+            one_of("mode", &[word("silent", "SILENT"), word("fail", "FAIL"), word("fatal", "FATAL")]),
+            block("ids", &[integer("numids"), string("id").multiple()]).token("IDS"),
+            integer("count").token("RETRYCOUNT").optional(),
+            word("force", "FORCE").optional(),
+            integer("milliseconds").token("DELAY").optional(),
+        ]),
     command("xpending", CommandId::XPending, -3, "5.0.0")
         .categories(&[Categories::STREAM])
         .flags(&[Flags::READONLY])

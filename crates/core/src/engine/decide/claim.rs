@@ -9,6 +9,7 @@ use crate::id::StreamId;
 use crate::record::{Claimed, Claims, Ids, Record};
 use crate::resp::encode::Reply;
 use crate::state::group::Group;
+use crate::state::pending::{Pending, idle_bound};
 use crate::state::stream::Stream;
 
 /// The error of commands that need key and group.
@@ -29,6 +30,17 @@ struct Outcome {
     dropped: Vec<StreamId>,
 }
 
+impl Outcome {
+    fn len(&self) -> u64 {
+        (self.claims.len() + self.dropped.len()) as u64
+    }
+}
+
+/// The delivery count after one more delivery. It stays a number that clients can read.
+pub(super) fn once_more(deliveries: u64) -> u64 {
+    deliveries.saturating_add(1).min(i64::MAX as u64)
+}
+
 /// Emits what a claim came to, in the order in which the pieces may be seen.
 fn settle(
     cx: &mut Cx<'_>,
@@ -43,7 +55,7 @@ fn settle(
         cx.emit(&Record::ConsumerCreate { at, group: name, consumer, now_ms });
     }
     if !outcome.dropped.is_empty() {
-        cx.emit(&Record::Acknowledge { at, group: name, ids: Ids::Slice(&outcome.dropped) });
+        cx.emit(&Record::Drop { at, group: name, ids: Ids::Slice(&outcome.dropped) });
     }
     let active = !outcome.claims.is_empty();
     if active {
@@ -121,9 +133,12 @@ pub fn xclaim(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
         // An ID that is named again finds what its first mention has made of it.
         let again = if ordered { None } else { outcome.claims.iter().rev().find(|claim| claim.id == id) };
         let pending = match again {
-            Some(claim) => Some((delivered_ms, claim.deliveries)),
+            Some(claim) => Some((now_ms.saturating_sub(delivered_ms) >= min_idle_ms, claim.deliveries)),
             None if !ordered && outcome.dropped.contains(&id) => None,
-            None => group.pel().get(id).map(|pending| (pending.delivered_ms, pending.deliveries)),
+            None => group.pel().get(id).map(|pending| {
+                let deferred = pending.is_deferred() && force;
+                (deferred || pending.is_idle(now_ms, min_idle_ms), pending.deliveries)
+            }),
         };
         if !stream.entries.contains(id) {
             if pending.is_some() {
@@ -132,21 +147,21 @@ pub fn xclaim(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
             continue;
         }
         let deliveries = match pending {
-            Some((since_ms, deliveries)) => {
-                if now_ms.saturating_sub(since_ms) < min_idle_ms {
-                    continue;
-                }
-                deliveries
-            }
+            Some((false, _)) => continue,
+            Some((true, deliveries)) => deliveries,
             None if force => 1,
             None => continue,
         };
-        let counted = if ids_only { deliveries } else { deliveries.saturating_add(1) };
+        let counted = if ids_only { deliveries } else { once_more(deliveries) };
         outcome.claims.push(Claimed { id, deliveries: retry_count.unwrap_or(counted) });
     }
     write_claims(stream, &outcome.claims, ids_only, reply);
     let (position, entries_read) = (group.last_delivered, group.entries_read);
     settle(cx, key, name, consumer, delivered_ms, &outcome)?;
+    if delivered_ms < now_ms {
+        // What looks delivered long ago may be old enough for someone at once.
+        cx.note_claimable(key);
+    }
     if last_id > position {
         let at = cx.at(key);
         cx.emit(&Record::GroupPosition { at, group: name, position: last_id, entries_read });
@@ -188,26 +203,91 @@ pub fn xautoclaim(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
     }
     let now_ms = cx.now_ms();
     let (stream, group) = stream_and_group(cx, key, name)?;
-    let mut outcome = Outcome::default();
-    let mut looks = count * LOOKS_PER_CLAIM;
-    let mut cursor = StreamId::MIN;
-    for pending in group.pel().range(start) {
-        if looks == 0 || (outcome.claims.len() + outcome.dropped.len()) as u64 == count {
-            cursor = pending.id;
-            break;
-        }
-        looks -= 1;
-        if !stream.entries.contains(pending.id) {
-            outcome.dropped.push(pending.id);
-        } else if now_ms.saturating_sub(pending.delivered_ms) >= min_idle_ms {
-            let deliveries = pending.deliveries.saturating_add(u64::from(!ids_only));
-            outcome.claims.push(Claimed { id: pending.id, deliveries });
-        }
-    }
+    let scan = Scan { start, count, now_ms, min_idle_ms, ids_only };
+    let (outcome, cursor, scan_start) = scan.carry_out(stream, group);
+    let remembered = group.scan_start;
     reply.array(3);
     reply.id(cursor);
     write_claims(stream, &outcome.claims, ids_only, reply);
     reply.array(outcome.dropped.len());
     outcome.dropped.iter().for_each(|&id| reply.id(id));
-    settle(cx, key, name, consumer, now_ms, &outcome)
+    settle(cx, key, name, consumer, now_ms, &outcome)?;
+    if scan_start != remembered {
+        let at = cx.at(key);
+        cx.emit_lazily(&Record::ScanStart { at, group: name, start: scan_start });
+    }
+    Ok(())
+}
+
+/// One XAUTOCLAIM over the pending entries of a group.
+///
+/// Redis looks at ten times COUNT entries, in ID order, and answers where it stopped; a caller that goes on from there
+/// sees everything. One that begins anew each time would never get beyond entries that are not idle, so a call that begins
+/// where the one before it began, and was told to go on elsewhere, is not bound by looks: it passes over entries that are
+/// not idle, which costs next to nothing, as far as the first COUNT that are.
+struct Scan {
+    start: StreamId,
+    count: u64,
+    now_ms: u64,
+    min_idle_ms: u64,
+    ids_only: bool,
+}
+
+impl Scan {
+    /// Answers what was taken, the cursor, and what to remember for the next call.
+    fn carry_out(&self, stream: &Stream, group: &Group) -> (Outcome, StreamId, Option<StreamId>) {
+        let pel = group.pel();
+        let again = group.scan_start == Some(self.start);
+        let end = if again { None } else { pel.nth_from(self.start, self.count * LOOKS_PER_CLAIM) };
+        let in_reach = |pending: &Pending| end.is_none_or(|end| pending.id < end);
+        // Entries that the stream has lost are dropped whether idle or not. Up to `lost_below` it has lost them all;
+        // up to the greatest ID ever deleted it may have lost some, and each must be looked at; beyond, none.
+        let lost_below = stream.entries.first_id();
+        let looked_at_below = match lost_below {
+            Some(first) if !again => stream.max_deleted.next().map(|deleted| first.max(deleted)),
+            first => first,
+        };
+        let mut outcome = Outcome::default();
+        let mut last = None;
+        for pending in pel.range(self.start).take_while(in_reach) {
+            if outcome.len() == self.count || looked_at_below.is_some_and(|bound| pending.id >= bound) {
+                break;
+            }
+            if self.take(stream, &pending, &mut outcome) {
+                last = Some(pending.id);
+            }
+        }
+        if let Some(bound) = looked_at_below
+            && outcome.len() < self.count
+        {
+            let bound_ms = idle_bound(self.now_ms, self.min_idle_ms);
+            for pending in pel.idle_range(self.start.max(bound), bound_ms, None).take_while(in_reach) {
+                if outcome.len() == self.count {
+                    break;
+                }
+                if self.take(stream, &pending, &mut outcome) {
+                    last = Some(pending.id);
+                }
+            }
+        }
+        let next = match last.filter(|_| outcome.len() == self.count) {
+            Some(last) => last.next().and_then(|from| pel.range(from).next()).map(|pending| pending.id),
+            None => end,
+        };
+        let told_to_go_on = next.is_some() && (again || outcome.len() == 0);
+        (outcome, next.unwrap_or(StreamId::MIN), told_to_go_on.then_some(self.start))
+    }
+
+    /// Takes an entry if it may be taken; answers whether it was.
+    fn take(&self, stream: &Stream, pending: &Pending, outcome: &mut Outcome) -> bool {
+        if !stream.entries.contains(pending.id) {
+            outcome.dropped.push(pending.id);
+        } else if pending.is_idle(self.now_ms, self.min_idle_ms) {
+            let deliveries = if self.ids_only { pending.deliveries } else { once_more(pending.deliveries) };
+            outcome.claims.push(Claimed { id: pending.id, deliveries });
+        } else {
+            return false;
+        }
+        true
+    }
 }

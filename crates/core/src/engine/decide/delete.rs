@@ -2,19 +2,33 @@
 
 use super::options::{self, IdList, References};
 use crate::command::args::Args;
+use crate::command::parse::{self, is};
 use crate::engine::Cx;
 use crate::engine::fault::Fault;
 use crate::id::StreamId;
 use crate::record::{Ids, Record};
 use crate::resp::encode::Reply;
 
-/// XACK key group id …
+/// XACK key group id … · XACK key group RANGE from to
 pub fn xack(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
     let (key, name) = (args.get(1), args.get(2));
     let Some(group) = cx.stream(key)?.and_then(|stream| stream.group(name)) else {
         reply.int(0);
         return Ok(());
     };
+    if is(args.get(3), "RANGE") {
+        let (Some(from), Some(to), 6) = (args.try_get(4), args.try_get(5), args.len()) else {
+            return Err(Fault::XACK_RANGE);
+        };
+        let (from, to) = (parse::range_start(from)?, parse::range_end(to)?);
+        let count = group.pel().count_in(from, to);
+        reply.count(count);
+        if count > 0 {
+            let at = cx.at(key);
+            cx.emit(&Record::AcknowledgeRange { at, group: name, from, to });
+        }
+        return Ok(());
+    }
     let mut ids = options::ids(args.from(3))?;
     ids.retain(|id| group.pel().contains(*id));
     remove_repeats(&mut ids);
@@ -138,6 +152,6 @@ fn release(cx: &mut Cx<'_>, key: &[u8], id: StreamId) {
         stream.groups.iter().filter(|(_, group)| group.pel().contains(id)).map(|(name, _)| name.clone()).collect();
     for group in holders {
         let at = cx.at(key);
-        cx.emit(&Record::Acknowledge { at, group: &group, ids: Ids::Slice(&[id]) });
+        cx.emit(&Record::Drop { at, group: &group, ids: Ids::Slice(&[id]) });
     }
 }

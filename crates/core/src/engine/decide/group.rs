@@ -8,18 +8,20 @@ use crate::engine::fault::Fault;
 use crate::id::StreamId;
 use crate::record::Record;
 use crate::resp::encode::Reply;
-use crate::state::group::Group;
+use crate::state::group::{Group, GroupOptions};
 use crate::state::stream::Stream;
 
-/// Options of CREATE and SETID.
+/// Options of CREATE, SETID and CFGSET.
 struct Options {
     make_stream: bool,
+    /// What is set for the group.
+    set: GroupOptions,
     /// `Some(-1)` = said to be unknown.
     entries_read: Option<i64>,
 }
 
 fn options(args: Args<'_>, create: bool) -> Result<Options, Fault> {
-    let mut options = Options { make_stream: false, entries_read: None };
+    let mut options = Options { make_stream: false, set: GroupOptions::default(), entries_read: None };
     let mut at = 5;
     while at < args.len() {
         let word = args.get(at);
@@ -33,11 +35,27 @@ fn options(args: Args<'_>, create: bool) -> Result<Options, Fault> {
             }
             options.entries_read = Some(n);
             at += 2;
+        } else if create && take_option(args, at, &mut options.set)? {
+            at += 2;
         } else {
             return Err(Fault::subcommand_syntax(args.get(1), "XGROUP"));
         }
     }
     Ok(options)
+}
+
+/// If an option of the group and its value stand at `at`, takes them.
+fn take_option(args: Args<'_>, at: usize, set: &mut GroupOptions) -> Result<bool, Fault> {
+    let (word, Some(value)) = (args.get(at), args.try_get(at + 1)) else { return Ok(false) };
+    let place = if is(word, "MAXPENDING") {
+        &mut set.max_pending
+    } else if is(word, "MAXPENDING-CONSUMER") {
+        &mut set.max_pending_per_consumer
+    } else {
+        return Ok(false);
+    };
+    *place = u64::try_from(parse::int(value)?).map_err(|_| Fault::XGROUP_MAXPENDING)?;
+    Ok(true)
 }
 
 /// ENTRIESREAD as it is kept: never more than were ever added.
@@ -58,7 +76,7 @@ fn group<'c>(cx: &'c Cx<'_>, key: &[u8], name: &[u8]) -> Result<&'c Group, Fault
     stream(cx, key)?.group(name).ok_or_else(|| no_such_group(name, key))
 }
 
-/// XGROUP CREATE key group id|$ [MKSTREAM] [ENTRIESREAD n]
+/// XGROUP CREATE key group id|$ [MKSTREAM] [ENTRIESREAD n] [MAXPENDING n] [MAXPENDING-CONSUMER n]
 pub fn create(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
     let options = options(args, true)?;
     let (key, name) = (args.get(2), args.get(3));
@@ -79,6 +97,9 @@ pub fn create(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
         idempotence::settle_new_stream(cx, key);
     }
     cx.emit(&Record::GroupCreate { at, group: name, position, entries_read });
+    if options.set != GroupOptions::default() {
+        cx.emit(&Record::GroupOptions { at, group: name, options: options.set });
+    }
     reply.ok();
     Ok(())
 }
@@ -97,6 +118,29 @@ pub fn setid(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(
     };
     let (at, entries_read) = (cx.at(key), entries_read(options.entries_read, Some(stream)));
     cx.emit(&Record::GroupPosition { at, group: name, position, entries_read });
+    reply.ok();
+    Ok(())
+}
+
+/// XGROUP CFGSET key group [MAXPENDING n] [MAXPENDING-CONSUMER n]
+pub fn cfgset(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
+    let (key, name) = (args.get(2), args.get(3));
+    let mut given = GroupOptions::default();
+    for at in (4..args.len()).step_by(2) {
+        if !take_option(args, at, &mut given)? {
+            return Err(Fault::subcommand_syntax(args.get(1), "XGROUP"));
+        }
+    }
+    let before = group(cx, key, name)?.options;
+    // What is not named stays.
+    let mut options = before;
+    for at in (4..args.len()).step_by(2) {
+        take_option(args, at, &mut options)?;
+    }
+    if options != before {
+        let at = cx.at(key);
+        cx.emit(&Record::GroupOptions { at, group: name, options });
+    }
     reply.ok();
     Ok(())
 }
@@ -125,13 +169,26 @@ pub fn create_consumer(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -
     Ok(())
 }
 
-/// XGROUP DELCONSUMER key group consumer
+/// XGROUP DELCONSUMER key group consumer [IFEMPTY|RELEASE]
 pub fn delete_consumer(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
     let (key, name, consumer) = (args.get(2), args.get(3), args.get(4));
+    let (mut if_empty, mut release) = (false, false);
+    match args.try_get(5) {
+        None => {}
+        Some(word) if args.len() == 6 && is(word, "IFEMPTY") => if_empty = true,
+        Some(word) if args.len() == 6 && is(word, "RELEASE") => release = true,
+        Some(_) => return Err(Fault::subcommand_syntax(args.get(1), "XGROUP")),
+    }
     let group = group(cx, key, name)?;
     let had = group.find(consumer).map(|of| group.consumer(of).pending);
+    if if_empty && had.is_some_and(|n| n > 0) {
+        return Err(Fault::XGROUP_NOT_EMPTY);
+    }
     if had.is_some() {
-        let at = cx.at(key);
+        let (at, first_order) = (cx.at(key), group.next_release());
+        if release && had != Some(0) {
+            cx.emit(&Record::GiveBackAll { at, group: name, consumer, first_order });
+        }
         cx.emit(&Record::ConsumerDelete { at, group: name, consumer });
     }
     reply.count(had.unwrap_or(0));

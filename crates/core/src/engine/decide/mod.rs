@@ -1,6 +1,7 @@
 //! What each command does, one file per family. A function here checks everything first, then writes its reply and
 //! emits its records; when it answers an error it has emitted nothing. It changes nothing by itself.
 
+mod budget;
 mod claim;
 mod client;
 mod config;
@@ -8,9 +9,11 @@ mod connection;
 mod delete;
 mod expire;
 mod group;
+mod group_read;
 mod idempotence;
 pub mod info;
 mod keys;
+mod nack;
 mod options;
 mod pending;
 mod range;
@@ -37,7 +40,7 @@ pub fn dispatch(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resul
     use CommandId as C;
     match cx.spec.id {
         C::XAdd => xadd::xadd(cx, args, reply),
-        C::XReadGroup => read::xreadgroup(cx, args, reply),
+        C::XReadGroup => group_read::xreadgroup(cx, args, reply),
         C::XRead => read::xread(cx, args, reply),
         C::XAck => delete::xack(cx, args, reply),
         C::XRange => range::xrange(cx, args, reply),
@@ -50,14 +53,17 @@ pub fn dispatch(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resul
         C::XSetId => xadd::xsetid(cx, args, reply),
         C::XClaim => claim::xclaim(cx, args, reply),
         C::XAutoClaim => claim::xautoclaim(cx, args, reply),
+        C::XNack => nack::xnack(cx, args, reply),
         C::XPending => pending::xpending(cx, args, reply),
         C::XGroupCreate => group::create(cx, args, reply),
         C::XGroupSetId => group::setid(cx, args, reply),
+        C::XGroupCfgSet => group::cfgset(cx, args, reply),
         C::XGroupDestroy => group::destroy(cx, args, reply),
         C::XGroupCreateConsumer => group::create_consumer(cx, args, reply),
         C::XGroupDelConsumer => group::delete_consumer(cx, args, reply),
         C::XInfoStream => stream_info::stream(cx, args, reply),
         C::XInfoGroups => stream_info::groups(cx, args, reply),
+        C::XInfoGroupStats => stream_info::group_stats(cx, args, reply),
         C::XInfoConsumers => stream_info::consumers(cx, args, reply),
 
         C::XCfgSet => stream_config::xcfgset(cx, args, reply),

@@ -6,6 +6,7 @@ use crate::command::parse::{self, is};
 use crate::engine::Cx;
 use crate::engine::fault::Fault;
 use crate::resp::encode::Reply;
+use crate::state::pending::{ConsumerRef, Pending, idle_bound};
 
 /// XPENDING key group [[IDLE ms] start end count [consumer]]
 pub fn xpending(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
@@ -35,24 +36,27 @@ pub fn xpending(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resul
     let now_ms = cx.now_ms();
     let pel = group.pel();
     let found = match (min_idle_ms, of) {
-        (Some(idle_ms), of) => match now_ms.checked_sub(idle_ms) {
-            Some(bound_ms) => pel.idle_range(start, bound_ms, of),
-            None => {
-                reply.array(0);
-                return Ok(());
-            }
-        },
+        (Some(idle_ms), of) => pel.idle_range(start, idle_bound(now_ms, idle_ms), of),
         (None, Some(of)) => pel.range_of(of, start),
         (None, None) => pel.range(start),
     };
     // Counted first, since the head of the reply needs the number; the second walk finds everything at hand.
-    let found = found.take_while(|pending| pending.id <= end).take(count);
+    let idle_enough = |pending: &Pending| min_idle_ms.is_none_or(|idle_ms| pending.is_idle(now_ms, idle_ms));
+    let found = found.take_while(|pending| pending.id <= end).filter(idle_enough).take(count);
     reply.array(found.clone().count());
     for pending in found {
         reply.array(4);
         reply.id(pending.id);
-        reply.bulk(&group.consumer(pending.consumer).name);
-        reply.count(now_ms.saturating_sub(pending.delivered_ms));
+        match pending.consumer {
+            ConsumerRef::NOBODY => {
+                reply.bulk(b"");
+                reply.int(-1);
+            }
+            of => {
+                reply.bulk(&group.consumer(of).name);
+                reply.count(now_ms.saturating_sub(pending.delivered_ms));
+            }
+        }
         reply.count(pending.deliveries);
     }
     Ok(())

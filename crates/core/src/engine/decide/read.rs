@@ -1,51 +1,81 @@
-//! XREAD and XREADGROUP.
+//! The options of XREAD and XREADGROUP, and XREAD. XREADGROUP is in `group_read.rs`.
 //!
-//! Everything is checked for every stream before anything is delivered from one. A delivery of many new entries is one
-//! record. A read that finds nothing and may block leaves as a [`Wait`](crate::session::Wait); when woken, the whole
-//! command is carried out again.
+//! Everything is checked for every stream before anything is delivered from one. A read that finds nothing and may block
+//! leaves as a [`Wait`](crate::session::Wait); when woken, the whole command is carried out again.
 
 use smallvec::SmallVec;
 
+use super::budget::{Budget, put_head_before};
 use crate::command::args::{Args, OwnedArgs};
 use crate::command::parse::{self, is};
 use crate::engine::fault::Fault;
 use crate::engine::{Cx, Engine};
 use crate::id::StreamId;
-use crate::record::{Claimed, Claims, Record};
-use crate::resp::encode::{Reply, bulk_id};
-use crate::state::group::Group;
-use crate::state::stream::Stream;
+use crate::resp::encode::Reply;
 
-/// From where a stream is read.
+/// From where XREAD reads a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum From {
-    /// Entries after this one (XREAD).
+    /// Entries after this one.
     After(StreamId),
-    /// The last entry (XREAD `+`).
+    /// The last entry (`+`).
     Last,
-    /// What the group was never given (`>`).
-    New,
-    /// The consumer's pending entries after this one.
-    History(StreamId),
+}
+
+/// Where a group begins that MKGROUP makes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum MakeGroup {
+    /// Before all entries.
+    First,
+    /// After the last one (`$`).
+    Last,
 }
 
 /// A read as the client wrote it.
-struct Options<'a> {
+pub(super) struct Options<'a> {
     /// GROUP and consumer.
-    group: Option<(&'a [u8], &'a [u8])>,
+    pub group: Option<(&'a [u8], &'a [u8])>,
     /// COUNT; `u64::MAX` = no bound.
-    count: u64,
+    pub count: u64,
+    /// MAXCOUNT; `u64::MAX` = no bound.
+    max_count: u64,
+    /// MAXSIZE; `usize::MAX` = no bound.
+    max_size_bytes: usize,
+    /// CLAIM.
+    pub claim_idle_ms: Option<u64>,
+    /// MKGROUP.
+    pub make_group: Option<MakeGroup>,
     /// BLOCK, as Unix ms of its end; `Some(None)` = for ever.
     block: Option<Option<u64>>,
-    no_ack: bool,
+    pub no_ack: bool,
     /// Place of the first key.
-    first: usize,
+    pub first: usize,
     /// Number of streams.
-    streams: usize,
+    pub streams: usize,
 }
 
-fn options<'a>(cx: &Cx<'_>, args: Args<'a>, for_group: bool) -> Result<Options<'a>, Fault> {
-    let mut options = Options { group: None, count: u64::MAX, block: None, no_ack: false, first: 0, streams: 0 };
+impl Options<'_> {
+    /// What a reply that begins at `start` may hold.
+    pub fn budget(&self, start: usize) -> Budget {
+        Budget::new(self.max_count, self.max_size_bytes, start)
+    }
+}
+
+/// Reads the options up to the streams.
+pub(super) fn options<'a>(cx: &Cx<'_>, args: Args<'a>, for_group: bool) -> Result<Options<'a>, Fault> {
+    let mut options = Options {
+        group: None,
+        count: u64::MAX,
+        max_count: u64::MAX,
+        max_size_bytes: usize::MAX,
+        claim_idle_ms: None,
+        make_group: None,
+        block: None,
+        no_ack: false,
+        first: 0,
+        streams: 0,
+    };
+    let positive = |text: &[u8]| parse::integer(text).and_then(|n| u64::try_from(n).ok()).filter(|&n| n > 0);
     let mut at = 1;
     while at < args.len() {
         let (word, more) = (args.get(at), args.len() - at - 1);
@@ -53,6 +83,27 @@ fn options<'a>(cx: &Cx<'_>, args: Args<'a>, for_group: bool) -> Result<Options<'
             let count = parse::int(args.get(at + 1))?;
             options.count = u64::try_from(count).ok().filter(|&n| n > 0).unwrap_or(u64::MAX);
             at += 2;
+        } else if is(word, "MAXCOUNT") && more >= 1 {
+            options.max_count = positive(args.get(at + 1)).ok_or(Fault::MAXCOUNT)?;
+            at += 2;
+        } else if is(word, "MAXSIZE") && more >= 1 {
+            let size_bytes = positive(args.get(at + 1)).ok_or(Fault::MAXSIZE)?;
+            // The greatest number stands for no bound.
+            options.max_size_bytes = usize::try_from(size_bytes).unwrap_or(usize::MAX).min(usize::MAX - 1);
+            at += 2;
+        } else if for_group && is(word, "CLAIM") && more >= 1 {
+            let idle_ms = parse::integer(args.get(at + 1)).ok_or(Fault::CLAIM_NOT_INTEGER)?;
+            options.claim_idle_ms = Some(u64::try_from(idle_ms).map_err(|_| Fault::CLAIM_NEGATIVE)?);
+            at += 2;
+        } else if for_group && is(word, "MKGROUP") {
+            // The position may be left out: no option is called `0` or `$`.
+            let position = match args.try_get(at + 1) {
+                Some(b"0") => Some(MakeGroup::First),
+                Some(b"$") => Some(MakeGroup::Last),
+                _ => None,
+            };
+            options.make_group = Some(position.unwrap_or(MakeGroup::First));
+            at += 1 + usize::from(position.is_some());
         } else if is(word, "BLOCK") && more >= 1 {
             let ms = parse::integer(args.get(at + 1)).ok_or(Fault::TIMEOUT_NOT_INTEGER)?;
             let ms = u64::try_from(ms).map_err(|_| Fault::TIMEOUT_NEGATIVE)?;
@@ -92,10 +143,13 @@ fn options<'a>(cx: &Cx<'_>, args: Args<'a>, for_group: bool) -> Result<Options<'
     if for_group && options.group.is_none() {
         return Err(Fault::XREADGROUP_MISSING_GROUP);
     }
+    if options.count != u64::MAX && options.max_count < options.count {
+        return Err(Fault::MAXCOUNT_BELOW_COUNT);
+    }
     Ok(options)
 }
 
-/// XREAD [COUNT n] [BLOCK ms] STREAMS key … id …
+/// XREAD [COUNT n] [MAXCOUNT n] [MAXSIZE bytes] [BLOCK ms] STREAMS key … id …
 pub fn xread(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
     let options = options(cx, args, false)?;
     let keys = args.slice(options.first, options.first + options.streams);
@@ -125,25 +179,47 @@ pub fn xread(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(
         nothing(cx, args, &options, resolved, reply);
         return Ok(());
     }
-    reply.pairs(ready);
+    let start = reply.out.len();
+    let mut budget = options.budget(start);
+    let mut answered = 0;
     for (key, from) in keys.iter().zip(froms) {
+        if !budget.has_room(reply) {
+            break;
+        }
         let Some(stream) = cx.stream(key)? else { continue };
         let entries = &stream.entries;
-        let (start, n) = match from {
+        let (from, n) = match from {
             From::After(id) => (id.next(), entries.count_after(id).min(options.count)),
-            _ => (entries.last_id(), entries.len().min(1)),
+            From::Last => (entries.last_id(), entries.len().min(1)),
         };
-        let Some(start) = start.filter(|_| n > 0) else { continue };
+        let n = n.min(budget.entries());
+        let Some(from) = from.filter(|_| n > 0) else { continue };
+        answered += 1;
         reply.pair();
         reply.bulk(key);
-        reply.array(n as usize);
-        entries.range(start, StreamId::MAX).take(n as usize).for_each(|entry| entry.write(reply.out));
+        if !budget.bounds_size() {
+            reply.array(n as usize);
+            entries.range(from, StreamId::MAX).take(n as usize).for_each(|entry| entry.write(reply.out));
+            budget.take(n);
+            continue;
+        }
+        let (body, mut written) = (reply.out.len(), 0);
+        for entry in entries.range(from, StreamId::MAX).take(n as usize) {
+            if !budget.has_room(reply) {
+                break;
+            }
+            entry.write(reply.out);
+            budget.take(1);
+            written += 1;
+        }
+        put_head_before(reply, body, |reply| reply.array(written));
     }
+    put_head_before(reply, start, |reply| reply.pairs(answered));
     Ok(())
 }
 
 /// Answers that there is nothing, or waits. `resolved` tells the ID that `$` stands for, by place.
-fn nothing(
+pub(super) fn nothing(
     cx: &mut Cx<'_>,
     args: Args<'_>,
     options: &Options<'_>,
@@ -172,150 +248,4 @@ fn nothing(
     keys.sort_unstable();
     keys.dedup();
     cx.wait = Some(Engine::wait_for(cx.spec.id, owned, cx.db, keys, deadline_ms));
-}
-
-fn no_group(key: &[u8], group: &[u8]) -> Fault {
-    Fault::concat(&[
-        b"NOGROUP No such key '",
-        key,
-        b"' or consumer group '",
-        group,
-        b"' in XREADGROUP with GROUP option",
-    ])
-}
-
-/// XREADGROUP GROUP group consumer [COUNT n] [BLOCK ms] [NOACK] STREAMS key … id …
-pub fn xreadgroup(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
-    let options = options(cx, args, true)?;
-    let Some((name, consumer)) = options.group else { return Err(Fault::XREADGROUP_MISSING_GROUP) };
-    let keys = args.slice(options.first, options.first + options.streams);
-    let ids = args.from(options.first + options.streams);
-    let mut froms: SmallVec<[From; 8]> = SmallVec::new();
-    for (key, id) in keys.iter().zip(ids.iter()) {
-        if cx.stream(key)?.and_then(|stream| stream.group(name)).is_none() {
-            return Err(no_group(key, name));
-        }
-        froms.push(match id {
-            b">" => From::New,
-            b"$" => return Err(Fault::XREADGROUP_DOLLAR),
-            b"+" => return Err(Fault::XREADGROUP_PLUS),
-            // As in Redis, where `>` and the greatest ID are the same.
-            id => match parse::id(id)? {
-                StreamId::MAX => From::New,
-                id => From::History(id),
-            },
-        });
-    }
-    let now_ms = cx.now_ms();
-    for key in keys.iter() {
-        let at = cx.at(key);
-        let known = cx.stream(key)?.and_then(|stream| stream.group(name)).is_some_and(|g| g.find(consumer).is_some());
-        if !known {
-            cx.emit(&Record::ConsumerCreate { at, group: name, consumer, now_ms });
-        }
-    }
-    // The head holds the number of streams that have something, which with several is known only at the end.
-    let start = reply.out.len();
-    let mut answered = 0;
-    if options.streams == 1 {
-        reply.pairs(1);
-    }
-    for (key, from) in keys.iter().zip(&froms) {
-        answered += usize::from(match *from {
-            From::History(after) => history(cx, key, name, consumer, after, options.count, reply),
-            _ => new_entries(cx, key, name, consumer, &options, reply),
-        });
-    }
-    if answered == 0 {
-        reply.out.truncate(start);
-        nothing(cx, args, &options, |_| None, reply);
-    } else if options.streams > 1 {
-        let body_end = reply.out.len();
-        reply.pairs(answered);
-        let head_len = reply.out.len() - body_end;
-        reply.out[start..].rotate_right(head_len);
-    }
-    Ok(())
-}
-
-/// The stream and the group, which were there when the command was checked.
-fn group<'c>(cx: &'c Cx<'_>, key: &[u8], name: &[u8]) -> Option<(&'c Stream, &'c Group)> {
-    let stream = cx.stream(key).ok()??;
-    Some((stream, stream.group(name)?))
-}
-
-/// Delivers what the group was never given; answers whether there was anything.
-fn new_entries(
-    cx: &mut Cx<'_>,
-    key: &[u8],
-    name: &[u8],
-    consumer: &[u8],
-    options: &Options<'_>,
-    reply: &mut Reply<'_>,
-) -> bool {
-    let Some((stream, group)) = group(cx, key, name) else { return false };
-    let (at, now_ms, after) = (cx.at(key), cx.now_ms(), group.last_delivered);
-    let n = match stream.entries.last_id() {
-        Some(last) if last > after => stream.entries.count_after(after).min(options.count),
-        _ => 0,
-    };
-    if n == 0 {
-        cx.emit_lazily(&Record::ConsumerSeen { at, group: name, consumer, now_ms, active: false });
-        return false;
-    }
-    reply.pair();
-    reply.bulk(key);
-    reply.array(n as usize);
-    let first = stream.first_id();
-    let (mut last, mut entries_read) = (after, group.entries_read);
-    let start = after.next().unwrap_or(StreamId::MAX);
-    for entry in stream.entries.range(start, StreamId::MAX).take(n as usize) {
-        entry.write(reply.out);
-        entries_read = stream.entries_read_after(last, entries_read, entry.id, first);
-        last = entry.id;
-    }
-    let no_ack = options.no_ack;
-    cx.emit(&Record::Deliver { at, group: name, consumer, after, last, entries_read, no_ack, now_ms });
-    true
-}
-
-/// Gives a consumer its own pending entries again.
-fn history(
-    cx: &mut Cx<'_>,
-    key: &[u8],
-    name: &[u8],
-    consumer: &[u8],
-    after: StreamId,
-    count: u64,
-    reply: &mut Reply<'_>,
-) -> bool {
-    let Some((stream, group)) = group(cx, key, name) else { return false };
-    let (at, now_ms) = (cx.at(key), cx.now_ms());
-    let own: Vec<_> = match (group.find(consumer), after.next()) {
-        (Some(of), Some(from)) => group.pel().range_of(of, from).take(count.min(usize::MAX as u64) as usize).collect(),
-        _ => Vec::new(),
-    };
-    reply.pair();
-    reply.bulk(key);
-    reply.array(own.len());
-    let mut claims = Vec::new();
-    for pending in own {
-        match stream.entries.get(pending.id) {
-            Some(entry) => {
-                entry.write(reply.out);
-                claims.push(Claimed { id: pending.id, deliveries: pending.deliveries.saturating_add(1) });
-            }
-            None => {
-                reply.array(2);
-                bulk_id(reply.out, pending.id);
-                reply.null_array();
-            }
-        }
-    }
-    if !claims.is_empty() {
-        let claims = Claims::Slice(&claims);
-        cx.emit(&Record::Claim { at, group: name, consumer, delivered_ms: now_ms, claims });
-    }
-    cx.emit_lazily(&Record::ConsumerSeen { at, group: name, consumer, now_ms, active: false });
-    true
 }

@@ -9,7 +9,7 @@ use crate::id::StreamId;
 use crate::resp::encode::Reply;
 use crate::settings::StreamLag;
 use crate::state::group::{Consumer, Group};
-use crate::state::pending::ConsumerRef;
+use crate::state::pending::{ConsumerRef, RELEASE_MAX};
 use crate::state::stream::Stream;
 
 fn stream_of<'c>(cx: &'c Cx<'_>, key: &[u8]) -> Result<&'c Stream, Fault> {
@@ -49,6 +49,53 @@ pub fn groups(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
         optional_count(reply, group.entries_read.map(|n| n as i64));
         reply.bulk(b"lag");
         write_lag(cx, stream, group, reply);
+    }
+    Ok(())
+}
+
+/// XINFO GROUPSTATS key
+pub fn group_stats(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
+    let stream = stream_of(cx, args.get(2))?;
+    let now_ms = cx.now_ms();
+    reply.array(stream.groups.len());
+    for (name, group) in &stream.groups {
+        let pel = group.pel();
+        // Given back: no delivery any more. Those that wait for their time stand in the future.
+        let oldest_ms = match group.released() {
+            0 => pel.oldest_time().filter(|&ms| ms <= now_ms),
+            _ => pel.oldest_between(Some(RELEASE_MAX), now_ms, 1).first().map(|pending| pending.delivered_ms),
+        };
+        let undelivered = group.last_delivered.next().and_then(|from| stream.entries.range(from, StreamId::MAX).next());
+        let age = |ms: u64| now_ms.saturating_sub(ms) as i64;
+        reply.map(14);
+        reply.bulk(b"name");
+        reply.bulk(name);
+        reply.bulk(b"pending");
+        reply.count(pel.len());
+        reply.bulk(b"in-flight");
+        reply.count(group.in_flight());
+        reply.bulk(b"lag");
+        write_lag(cx, stream, group, reply);
+        reply.bulk(b"released");
+        reply.count(group.released());
+        reply.bulk(b"delayed");
+        reply.count(group.deferred());
+        reply.bulk(b"held");
+        reply.int(0);
+        reply.bulk(b"oldest-pending-ms");
+        optional_count(reply, oldest_ms.map(age));
+        reply.bulk(b"oldest-undelivered-ms");
+        optional_count(reply, undelivered.map(|entry| age(entry.id.ms)));
+        reply.bulk(b"next-release-ms");
+        optional_count(reply, group.next_due_ms().map(|ms| ms.saturating_sub(now_ms) as i64));
+        reply.bulk(b"acked-total");
+        reply.count(group.totals.acked);
+        reply.bulk(b"redelivered-total");
+        reply.count(group.totals.redelivered);
+        reply.bulk(b"max-pending");
+        reply.count(group.options.max_pending);
+        reply.bulk(b"max-pending-per-consumer");
+        reply.count(group.options.max_pending_per_consumer);
     }
     Ok(())
 }
@@ -144,7 +191,7 @@ pub fn stream(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
 
 fn write_group(cx: &Cx<'_>, stream: &Stream, name: &[u8], group: &Group, count: usize, reply: &mut Reply<'_>) {
     let pel = group.pel();
-    reply.map(7);
+    reply.map(8);
     reply.bulk(b"name");
     reply.bulk(name);
     reply.bulk(b"last-delivered-id");
@@ -155,13 +202,23 @@ fn write_group(cx: &Cx<'_>, stream: &Stream, name: &[u8], group: &Group, count: 
     write_lag(cx, stream, group, reply);
     reply.bulk(b"pel-count");
     reply.count(pel.len());
+    reply.bulk(b"nacked-count");
+    reply.count(group.released() + group.deferred());
     reply.bulk(b"pending");
     reply.array(usize::try_from(pel.len()).unwrap_or(usize::MAX).min(count));
     for pending in pel.range(StreamId::MIN).take(count) {
         reply.array(4);
         reply.id(pending.id);
-        reply.bulk(&group.consumer(pending.consumer).name);
-        reply.count(pending.delivered_ms);
+        match pending.consumer {
+            ConsumerRef::NOBODY => {
+                reply.bulk(b"");
+                reply.int(0);
+            }
+            of => {
+                reply.bulk(&group.consumer(of).name);
+                reply.count(pending.delivered_ms);
+            }
+        }
         reply.count(pending.deliveries);
     }
     reply.bulk(b"consumers");

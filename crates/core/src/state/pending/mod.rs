@@ -41,6 +41,10 @@ impl ConsumerRef {
     pub const NOBODY: ConsumerRef = ConsumerRef(u32::MAX);
 }
 
+/// Delivery times up to this one (2004 as a Unix time) are no times in an entry that nobody owns: they are its place in
+/// the order of release. So whatever asks for the oldest entries meets released ones first, in that order.
+pub const RELEASE_MAX: u64 = 1 << 40;
+
 /// An entry that was delivered and not yet acknowledged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pending {
@@ -48,10 +52,40 @@ pub struct Pending {
     pub id: StreamId,
     /// Who has it.
     pub consumer: ConsumerRef,
-    /// Unix time in milliseconds of its last delivery.
+    /// Unix time in milliseconds of its last delivery. If nobody has the entry: its place in the order of release (up to
+    /// [`RELEASE_MAX`]), or the time at which it is released.
     pub delivered_ms: u64,
     /// How often it was delivered.
     pub deliveries: u64,
+}
+
+impl Pending {
+    /// Was it given back, and may anyone take it?
+    #[inline]
+    pub fn is_released(&self) -> bool {
+        self.consumer == ConsumerRef::NOBODY && self.delivered_ms <= RELEASE_MAX
+    }
+
+    /// Was it given back with a delay that is not over?
+    #[inline]
+    pub fn is_deferred(&self) -> bool {
+        self.consumer == ConsumerRef::NOBODY && self.delivered_ms > RELEASE_MAX
+    }
+
+    /// May it change hands, for someone who takes what has been idle for so long? Released entries always, deferred ones
+    /// never.
+    #[inline]
+    pub fn is_idle(&self, now_ms: u64, min_idle_ms: u64) -> bool {
+        if self.consumer == ConsumerRef::NOBODY {
+            return self.delivered_ms <= RELEASE_MAX;
+        }
+        now_ms.saturating_sub(self.delivered_ms) >= min_idle_ms
+    }
+}
+
+/// The bound for [`Pel::oldest_first`] and its kin that finds everything [`Pending::is_idle`]; it may find more.
+pub fn idle_bound(now_ms: u64, min_idle_ms: u64) -> u64 {
+    now_ms.saturating_sub(min_idle_ms).max(RELEASE_MAX)
 }
 
 /// The pending entries list of one group. See the module.
@@ -200,6 +234,38 @@ impl Pel {
         }
         self.nodes = kept;
         self.len -= removed;
+        self.give_memory_back();
+        removed
+    }
+
+    /// Takes out everything between two IDs, both included. `gone` hears how many of each consumer that were; the entries
+    /// come back as a list, whose nodes are those that lay wholly inside. Costs the nodes taken out, and the entries of
+    /// the two at the edges.
+    pub fn remove_range(&mut self, from: StreamId, to: StreamId, mut gone: impl FnMut(ConsumerRef, u32)) -> Pel {
+        let mut removed = Pel::default();
+        if from > to || self.is_empty() {
+            return removed;
+        }
+        let first = self.node_of(from);
+        let end = self.nodes.partition_point(|node| node.first <= to);
+        if first >= end {
+            return removed;
+        }
+        let mut left = Vec::new();
+        for node in self.nodes.drain(first..end) {
+            let (kept, taken) = node.cut(from, to);
+            left.extend(kept);
+            removed.nodes.extend(taken);
+        }
+        removed.len = removed.nodes.iter().map(|node| u64::from(node.len)).sum();
+        self.len -= removed.len;
+        self.nodes.splice(first..first, left);
+        for node in &removed.nodes {
+            node.node.owners().for_each(|(consumer, count)| gone(consumer, count));
+        }
+        if first < self.nodes.len() {
+            self.join_around(first);
+        }
         self.give_memory_back();
         removed
     }

@@ -83,6 +83,11 @@ impl Node {
         }
     }
 
+    /// Every consumer with entries here, and how many.
+    pub fn owners(&self) -> impl Iterator<Item = (ConsumerRef, u32)> {
+        self.owners.iter().copied()
+    }
+
     /// The chunk that `id` is in if it is in any: the last that does not begin after it.
     #[inline]
     pub fn chunk_of(&self, id: StreamId) -> usize {
@@ -347,6 +352,32 @@ impl NodeRef {
             node.give_memory_back();
         }
         (old, shape)
+    }
+
+    /// Parts the node into what lies outside of two IDs and what lies between them, both included.
+    pub fn cut(self, from: StreamId, to: StreamId) -> (Option<NodeRef>, Option<NodeRef>) {
+        if self.first >= from && self.last() <= Some(to) {
+            return (None, Some(self));
+        }
+        let (mut kept, mut taken) = (Vec::new(), Vec::new());
+        for target in &self.node.chunks {
+            let last = target.chunk.id(usize::from(target.len) - 1);
+            if last < from || target.first > to {
+                kept.push(target.clone());
+            } else if target.first >= from && last <= to {
+                taken.push(target.clone());
+            } else {
+                let (inside, outside): (Vec<Pending>, Vec<Pending>) =
+                    target.chunk.entries().partition(|entry| entry.id >= from && entry.id <= to);
+                for (entries, chunks) in [(inside, &mut taken), (outside, &mut kept)] {
+                    if !entries.is_empty() {
+                        chunks.push(ChunkRef::of(Chunk::from_entries(&entries)));
+                    }
+                }
+            }
+        }
+        let node = |chunks: Vec<ChunkRef>| (!chunks.is_empty()).then(|| NodeRef::of_chunks(chunks));
+        (node(kept), node(taken))
     }
 
     /// Keeps the first half of the chunks and returns the others as a node of their own.

@@ -110,28 +110,92 @@ impl Pel {
         range
     }
 
+    /// How many entries stand before the first that is not below `id`.
+    fn rank(&self, id: StreamId) -> u64 {
+        let at = self.node_of(id);
+        let Some(node) = self.nodes.get(at) else { return 0 };
+        let chunk_at = node.node.chunk_of(id);
+        let chunk = &node.node.chunks[chunk_at];
+        let nodes: u64 = self.nodes[..at].iter().map(|node| u64::from(node.len)).sum();
+        let chunks: u64 = node.node.chunks[..chunk_at].iter().map(|chunk| u64::from(chunk.len)).sum();
+        nodes + chunks + chunk.chunk.find(id).unwrap_or_else(|index| index) as u64
+    }
+
+    /// How many entries stand between two IDs, both included.
+    pub fn count_in(&self, from: StreamId, to: StreamId) -> u64 {
+        let end = to.next().map_or(self.len, |end| self.rank(end));
+        end.saturating_sub(self.rank(from))
+    }
+
+    /// The ID that stands `n` places after the first that is not below `from`. Looks at the lengths of nodes and chunks.
+    pub fn nth_from(&self, from: StreamId, n: u64) -> Option<StreamId> {
+        let at = self.node_of(from);
+        let mut skip = n;
+        for (place, node) in self.nodes[at..].iter().enumerate() {
+            let chunks = &node.node.chunks;
+            // In the first node the entries below `from` do not count.
+            let first_chunk = if place == 0 { node.node.chunk_of(from) } else { 0 };
+            if place > 0 && skip >= u64::from(node.len) {
+                skip -= u64::from(node.len);
+                continue;
+            }
+            for (chunk_place, chunk) in chunks[first_chunk..].iter().enumerate() {
+                let below = match chunk_place + place {
+                    0 => chunk.chunk.find(from).unwrap_or_else(|index| index),
+                    _ => 0,
+                };
+                let there = (usize::from(chunk.len) - below) as u64;
+                if skip < there {
+                    return Some(chunk.chunk.id(below + skip as usize));
+                }
+                skip -= there;
+            }
+        }
+        None
+    }
+
     /// The `limit` oldest of the entries that were delivered at or before a time (Unix milliseconds), by delivery time
     /// and then by ID. Opens only the nodes and chunks that can hold one of them, and looks through each once for what
     /// it takes from it.
     pub fn oldest_first(&self, delivered_at_or_before_ms: u64, limit: usize) -> Vec<Pending> {
-        // The key of a part is not above that of anything in it: its smallest time, its first ID. So whatever comes up
-        // as an entry is the next one. Of the parts of an open part only the next is queued: the others are not before it.
+        self.oldest_between(None, delivered_at_or_before_ms, limit)
+    }
+
+    /// As [`Pel::oldest_first`], without the entries that were delivered at or before `after_ms`. Has to look into each
+    /// part that holds such an entry.
+    pub fn oldest_between(&self, after_ms: Option<u64>, at_or_before_ms: u64, limit: usize) -> Vec<Pending> {
+        // The key of a part is not above that of anything in it that counts: its smallest time, its first ID. So whatever
+        // comes up as an entry is the next one. Of the parts of an open part only the next is queued: the others are not
+        // before it.
         let mut open: BinaryHeap<Reverse<(u64, StreamId, Part)>> = BinaryHeap::new();
+        let least_ms = after_ms.map_or(0, |ms| ms.saturating_add(1));
         let offer = |open: &mut BinaryHeap<_>, time: u64, id: StreamId, part: Part| {
-            if time <= delivered_at_or_before_ms {
+            let time = time.max(least_ms);
+            if time <= at_or_before_ms {
                 open.push(Reverse((time, id, part)));
             }
         };
         for (node_at, node) in self.nodes.iter().enumerate() {
             offer(&mut open, node.min_time, node.first, Part::Node(node_at));
         }
+        let before_all = after_ms.map(|ms| (ms, usize::MAX));
         let mut found = Vec::new();
         while found.len() < limit
             && let Some(Reverse((time, _, part))) = open.pop()
         {
             let (node_at, chunk_before, entry_before) = match part {
+                // Left out times hide which chunk comes next: then all are queued.
+                Part::Node(node_at) if after_ms.is_some() => {
+                    for (chunk_at, chunk) in self.nodes[node_at].node.chunks.iter().enumerate() {
+                        offer(&mut open, chunk.min_time, chunk.first, Part::Chunk(node_at, chunk_at));
+                    }
+                    (node_at, None, None)
+                }
                 Part::Node(node_at) => (node_at, Some(None), None),
-                Part::Chunk(node_at, chunk_at) => (node_at, Some(Some((time, chunk_at))), Some((chunk_at, None))),
+                Part::Chunk(node_at, chunk_at) => {
+                    let next_chunk = after_ms.is_none().then_some(Some((time, chunk_at)));
+                    (node_at, next_chunk, Some((chunk_at, before_all)))
+                }
                 Part::Entry(node_at, chunk_at, index) => {
                     found.push(self.nodes[node_at].node.chunks[chunk_at].chunk.entry(index));
                     (node_at, None, Some((chunk_at, Some((time, index)))))

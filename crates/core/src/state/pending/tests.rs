@@ -104,6 +104,10 @@ fn same_answers(pel: &Pel, model: &Model, dice: &mut Dice, kind: &Kind) {
         assert!(pel.range_of(consumer, from).take(some).eq(of.clone().take(some)));
         let idle = model.range(from..).map(|(_, p)| *p).filter(|p| p.delivered_ms <= bound);
         assert!(pel.idle_range(from, bound, None).take(some).eq(idle.take(some)));
+        assert_eq!(pel.nth_from(from, some as u64), model.range(from..).nth(some).map(|(id, _)| *id));
+        let to = key(model, dice, kind);
+        let between = if from <= to { model.range(from..=to).count() } else { 0 };
+        assert_eq!(pel.count_in(from, to), between as u64);
         let idle_of = of.filter(|p| p.delivered_ms <= bound);
         assert!(pel.idle_range(from, bound, Some(consumer)).take(some).eq(idle_of.take(some)));
     }
@@ -111,6 +115,10 @@ fn same_answers(pel: &Pel, model: &Model, dice: &mut Dice, kind: &Kind) {
     let limit = dice.below(300) as usize;
     let mut oldest: Vec<Pending> = model.values().filter(|p| p.delivered_ms <= bound).copied().collect();
     oldest.sort_by_key(|p| (p.delivered_ms, p.id));
+    let after = kind.time(dice);
+    let mut later: Vec<Pending> = oldest.iter().filter(|p| p.delivered_ms > after).copied().collect();
+    later.truncate(limit);
+    assert_eq!(pel.oldest_between(Some(after), bound, limit), later);
     oldest.truncate(limit);
     assert_eq!(pel.oldest_first(bound, limit), oldest);
 }
@@ -183,6 +191,21 @@ fn runs_like_the_model(kind: Kind) {
                 let before = model.len();
                 model.retain(|_, p| p.consumer != consumer);
                 assert_eq!(pel.remove_consumer(consumer), (before - model.len()) as u64);
+                pel.check().unwrap();
+            }
+            55 if !growing => {
+                let from = key(&model, dice, &kind);
+                let last = model.range(from..).nth(dice.below(600) as usize).map(|(id, _)| *id);
+                let to = last.filter(|_| !dice.one_in(5)).unwrap_or_else(|| key(&model, dice, &kind));
+                let gone: Model =
+                    model.range(from..).take_while(|(id, _)| **id <= to).map(|(id, p)| (*id, *p)).collect();
+                model.retain(|id, _| !gone.contains_key(id));
+                let mut counts = BTreeMap::new();
+                let removed = pel.remove_range(from, to, |of, count| *counts.entry(of).or_insert(0) += count);
+                whole(&removed, &gone);
+                let mut expected = BTreeMap::new();
+                gone.values().for_each(|p| *expected.entry(p.consumer).or_insert(0) += 1);
+                assert_eq!(counts, expected);
                 pel.check().unwrap();
             }
             _ => {

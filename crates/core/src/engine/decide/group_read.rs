@@ -1,0 +1,409 @@
+//! XREADGROUP: what a group was never given (`>`), what it gave to others long ago (CLAIM), a consumer's own pending
+//! entries (any other ID).
+//!
+//! Everything is checked for every stream before anything is delivered from one. A delivery of many new entries is one
+//! record, and so is a claim of many.
+
+use smallvec::SmallVec;
+
+use super::budget::{Budget, put_head_before};
+use super::claim::once_more;
+use super::read::{self, MakeGroup, Options};
+use crate::command::args::Args;
+use crate::command::parse;
+use crate::engine::Cx;
+use crate::engine::fault::Fault;
+use crate::id::StreamId;
+use crate::record::{Claimed, Claims, Ids, Record};
+use crate::resp::encode::{Reply, bulk_id};
+use crate::session::ClaimWait;
+use crate::state::group::Group;
+use crate::state::pending::{Pending, RELEASE_MAX, idle_bound};
+use crate::state::stream::Stream;
+
+/// From where a stream is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum From {
+    /// What the group was never given (`>`), and with CLAIM what is idle.
+    New,
+    /// The consumer's pending entries after this one.
+    History(StreamId),
+}
+
+/// Pending entries without an entry in the stream that one claim from one stream takes off the list at most. What is
+/// left is found by the next one.
+const DROPS_MAX: usize = 1000;
+
+/// Pending entries that a claim asks the list for at first; then it doubles.
+const CLAIM_STEP: usize = 128;
+
+fn no_group(key: &[u8], group: &[u8]) -> Fault {
+    Fault::concat(&[
+        b"NOGROUP No such key '",
+        key,
+        b"' or consumer group '",
+        group,
+        b"' in XREADGROUP with GROUP option",
+    ])
+}
+
+/// XREADGROUP GROUP group consumer [COUNT n] [MAXCOUNT n] [MAXSIZE bytes] [BLOCK ms] [CLAIM ms] [NOACK] [MKGROUP [0|$]]
+/// STREAMS key … id …
+pub fn xreadgroup(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
+    let options = read::options(cx, args, true)?;
+    let Some((name, consumer)) = options.group else { return Err(Fault::XREADGROUP_MISSING_GROUP) };
+    let keys = args.slice(options.first, options.first + options.streams);
+    let ids = args.from(options.first + options.streams);
+    let mut froms: SmallVec<[From; 8]> = SmallVec::new();
+    let mut missing = false;
+    for (key, id) in keys.iter().zip(ids.iter()) {
+        if cx.stream(key)?.and_then(|stream| stream.group(name)).is_none() {
+            missing = true;
+            if options.make_group.is_none() {
+                return Err(no_group(key, name));
+            }
+        }
+        froms.push(match id {
+            b">" => From::New,
+            b"$" => return Err(Fault::XREADGROUP_DOLLAR),
+            b"+" => return Err(Fault::XREADGROUP_PLUS),
+            // As in Redis, where `>` and the greatest ID are the same.
+            id => match parse::id(id)? {
+                StreamId::MAX => From::New,
+                id => From::History(id),
+            },
+        });
+    }
+    if missing && let Some(position) = options.make_group {
+        make_groups(cx, keys, name, position)?;
+    }
+    let now_ms = cx.now_ms();
+    for key in keys.iter() {
+        let at = cx.at(key);
+        let known = cx.stream(key)?.and_then(|stream| stream.group(name)).is_some_and(|g| g.find(consumer).is_some());
+        if !known {
+            cx.emit(&Record::ConsumerCreate { at, group: name, consumer, now_ms });
+        }
+    }
+    let start = reply.out.len();
+    let mut budget = options.budget(start);
+    let mut answered = 0;
+    // The head holds the number of streams that have something, which with several is known only at the end.
+    if options.streams == 1 {
+        reply.pairs(1);
+    }
+    for (key, from) in keys.iter().zip(&froms) {
+        if !budget.has_room(reply) {
+            break;
+        }
+        answered += usize::from(match *from {
+            From::History(after) => history(cx, key, name, consumer, after, &options, &mut budget, reply),
+            From::New => deliver(cx, key, name, consumer, &options, &mut budget, reply),
+        });
+    }
+    if answered == 0 {
+        reply.out.truncate(start);
+        read::nothing(cx, args, &options, |_| None, reply);
+        wait_as_group(cx, keys, name, consumer, &options);
+    } else if options.streams > 1 {
+        put_head_before(reply, start, |reply| reply.pairs(answered));
+    }
+    Ok(())
+}
+
+/// MKGROUP: makes what is missing. Like XGROUP CREATE, this is refused when memory is short.
+fn make_groups(cx: &mut Cx<'_>, keys: Args<'_>, name: &[u8], position: MakeGroup) -> Result<(), Fault> {
+    let limit_bytes = cx.settings().maxmemory_bytes;
+    if limit_bytes > 0 && cx.facts.used_memory > limit_bytes {
+        return Err(Fault::OUT_OF_MEMORY);
+    }
+    for key in keys.iter() {
+        let at = cx.at(key);
+        let stream = cx.stream(key)?;
+        if stream.is_some_and(|stream| stream.group(name).is_some()) {
+            continue;
+        }
+        let position = match (stream, position) {
+            (Some(stream), MakeGroup::Last) => stream.last_id,
+            _ => StreamId::MIN,
+        };
+        if stream.is_none() {
+            cx.emit(&Record::StreamCreate { at });
+        }
+        cx.emit(&Record::GroupCreate { at, group: name, position, entries_read: None });
+    }
+    Ok(())
+}
+
+/// The stream and the group, which were there when the command was checked.
+fn group<'c>(cx: &'c Cx<'_>, key: &[u8], name: &[u8]) -> Option<(&'c Stream, &'c Group)> {
+    let stream = cx.stream(key).ok()??;
+    Some((stream, stream.group(name)?))
+}
+
+/// How many more entries may be in flight.
+#[derive(Clone, Copy)]
+struct Room {
+    /// By the group's bound.
+    group: u64,
+    /// By the bound of each consumer.
+    consumer: u64,
+}
+
+impl Room {
+    fn of(group: &Group, consumer: &[u8]) -> Room {
+        let left = |limit: u64, used: u64| if limit == 0 { u64::MAX } else { limit.saturating_sub(used) };
+        let own = group.find(consumer).map_or(0, |of| group.consumer(of).pending);
+        Room {
+            group: left(group.options.max_pending, group.in_flight()),
+            consumer: left(group.options.max_pending_per_consumer, own),
+        }
+    }
+
+    fn new_entries(self) -> u64 {
+        self.group.min(self.consumer)
+    }
+}
+
+/// What a claim comes to.
+#[derive(Default)]
+struct Taken {
+    claims: Vec<Claimed>,
+    /// Pending, and gone from the stream.
+    dropped: Vec<StreamId>,
+    /// Claims of what nobody had.
+    released: u64,
+}
+
+/// Writes the pending entries that are idle enough, longest idle first, released ones before all. At most `want`.
+fn take_idle(
+    stream: &Stream,
+    group: &Group,
+    (now_ms, min_idle_ms): (u64, u64),
+    want: u64,
+    room: Room,
+    budget: &mut Budget,
+    reply: &mut Reply<'_>,
+) -> Taken {
+    let mut taken = Taken::default();
+    let want = want.min(room.consumer);
+    let bound_ms = idle_bound(now_ms, min_idle_ms);
+    // Where the bound on the group lets nothing in, only what others have already can be taken over.
+    let mut after_ms = (room.group == 0).then_some(RELEASE_MAX);
+    let (mut limit, mut seen) = (CLAIM_STEP.min(usize::try_from(want).unwrap_or(usize::MAX)), 0);
+    while (taken.claims.len() as u64) < want {
+        let found: Vec<Pending> = group.pel().oldest_between(after_ms, bound_ms, limit);
+        let mut crowded = false;
+        for pending in &found[seen..] {
+            if taken.claims.len() as u64 == want || taken.dropped.len() == DROPS_MAX || !budget.has_room(reply) {
+                return taken;
+            }
+            if !pending.is_idle(now_ms, min_idle_ms) {
+                continue;
+            }
+            let Some(entry) = stream.entries.get(pending.id) else {
+                taken.dropped.push(pending.id);
+                continue;
+            };
+            if pending.is_released() {
+                if taken.released == room.group {
+                    crowded = true;
+                    break;
+                }
+                taken.released += 1;
+            }
+            reply.array(4);
+            reply.id(pending.id);
+            entry.write_fields(reply.out);
+            // When a released entry was delivered is not known any more: -1, as XPENDING shows it.
+            reply.int(if pending.is_released() { -1 } else { now_ms.saturating_sub(pending.delivered_ms) as i64 });
+            reply.count(pending.deliveries);
+            taken.claims.push(Claimed { id: pending.id, deliveries: once_more(pending.deliveries) });
+            budget.take(1);
+        }
+        if crowded {
+            (after_ms, seen) = (Some(RELEASE_MAX), 0);
+            continue;
+        }
+        if found.len() < limit {
+            break;
+        }
+        // The same question again, for more: what is known comes first again.
+        seen = found.len();
+        limit = limit.saturating_mul(2);
+    }
+    taken
+}
+
+/// Delivers what is idle (with CLAIM) and what the group was never given; answers whether there was anything.
+fn deliver(
+    cx: &mut Cx<'_>,
+    key: &[u8],
+    name: &[u8],
+    consumer: &[u8],
+    options: &Options<'_>,
+    budget: &mut Budget,
+    reply: &mut Reply<'_>,
+) -> bool {
+    let Some((stream, group)) = group(cx, key, name) else { return false };
+    let (at, now_ms, after) = (cx.at(key), cx.now_ms(), group.last_delivered);
+    let start = reply.out.len();
+    let mut room = Room::of(group, consumer);
+    reply.pair();
+    reply.bulk(key);
+    let body = reply.out.len();
+
+    let want = options.count.min(budget.entries());
+    let taken = match options.claim_idle_ms {
+        Some(min_idle_ms) => take_idle(stream, group, (now_ms, min_idle_ms), want, room, budget, reply),
+        None => Taken::default(),
+    };
+    let claimed = taken.claims.len() as u64;
+    room.consumer = room.consumer.saturating_sub(claimed);
+    room.group = room.group.saturating_sub(taken.released);
+
+    let n = match stream.entries.last_id() {
+        Some(last) if last > after => stream.entries.count_after(after).min(want - claimed),
+        _ => 0,
+    };
+    let n = if options.no_ack { n } else { n.min(room.new_entries()) };
+    let head_first = options.claim_idle_ms.is_none() && !budget.bounds_size();
+    if head_first && n > 0 {
+        reply.array(n as usize);
+    }
+    let first = stream.first_id();
+    let (mut last, mut entries_read) = (after, group.entries_read);
+    let from = after.next().unwrap_or(StreamId::MAX);
+    let mut delivered = 0;
+    if n > 0 {
+        for entry in stream.entries.range(from, StreamId::MAX).take(n as usize) {
+            if !head_first && !budget.has_room(reply) {
+                break;
+            }
+            if options.claim_idle_ms.is_some() {
+                reply.array(4);
+                reply.id(entry.id);
+                entry.write_fields(reply.out);
+                reply.int(0);
+                reply.int(0);
+            } else {
+                entry.write(reply.out);
+            }
+            entries_read = stream.entries_read_after(last, entries_read, entry.id, first);
+            last = entry.id;
+            delivered += 1;
+            if !head_first {
+                budget.take(1);
+            }
+        }
+    }
+    if head_first {
+        budget.take(delivered);
+    }
+
+    if !taken.dropped.is_empty() {
+        cx.emit(&Record::Drop { at, group: name, ids: Ids::Slice(&taken.dropped) });
+    }
+    if claimed + delivered == 0 {
+        reply.out.truncate(start);
+        cx.emit_lazily(&Record::ConsumerSeen { at, group: name, consumer, now_ms, active: false });
+        return false;
+    }
+    if !head_first {
+        put_head_before(reply, body, |reply| reply.array((claimed + delivered) as usize));
+    }
+    if claimed > 0 {
+        let claims = Claims::Slice(&taken.claims);
+        cx.emit(&Record::Claim { at, group: name, consumer, delivered_ms: now_ms, claims });
+    }
+    let no_ack = options.no_ack;
+    if delivered > 0 {
+        cx.emit(&Record::Deliver { at, group: name, consumer, after, last, entries_read, no_ack, now_ms });
+    }
+    if claimed > 0 && (delivered == 0 || no_ack) {
+        cx.emit(&Record::ConsumerSeen { at, group: name, consumer, now_ms, active: true });
+    }
+    true
+}
+
+/// Gives a consumer its own pending entries again.
+#[allow(clippy::too_many_arguments)]
+fn history(
+    cx: &mut Cx<'_>,
+    key: &[u8],
+    name: &[u8],
+    consumer: &[u8],
+    after: StreamId,
+    options: &Options<'_>,
+    budget: &mut Budget,
+    reply: &mut Reply<'_>,
+) -> bool {
+    let Some((stream, group)) = group(cx, key, name) else { return false };
+    let (at, now_ms) = (cx.at(key), cx.now_ms());
+    reply.pair();
+    reply.bulk(key);
+    let body = reply.out.len();
+    let want = usize::try_from(options.count.min(budget.entries())).unwrap_or(usize::MAX);
+    let (mut claims, mut written) = (Vec::new(), 0);
+    if let (Some(of), Some(from)) = (group.find(consumer), after.next()) {
+        for pending in group.pel().range_of(of, from).take(want) {
+            if !budget.has_room(reply) {
+                break;
+            }
+            match stream.entries.get(pending.id) {
+                Some(entry) => {
+                    entry.write(reply.out);
+                    claims.push(Claimed { id: pending.id, deliveries: once_more(pending.deliveries) });
+                }
+                None => {
+                    reply.array(2);
+                    bulk_id(reply.out, pending.id);
+                    reply.null_array();
+                }
+            }
+            budget.take(1);
+            written += 1;
+        }
+    }
+    put_head_before(reply, body, |reply| reply.array(written));
+    if !claims.is_empty() {
+        let claims = Claims::Slice(&claims);
+        cx.emit(&Record::Claim { at, group: name, consumer, delivered_ms: now_ms, claims });
+    }
+    cx.emit_lazily(&Record::ConsumerSeen { at, group: name, consumer, now_ms, active: false });
+    true
+}
+
+/// A read that waits learns what else may end its wait: the loss of its group, time (CLAIM), room under a bound.
+fn wait_as_group(cx: &mut Cx<'_>, keys: Args<'_>, name: &[u8], consumer: &[u8], options: &Options<'_>) {
+    let Some(mut wait) = cx.wait.take() else { return };
+    wait.group = Some(name.into());
+    let now_ms = cx.now_ms();
+    let (mut until_ms, mut reachable) = (None::<u64>, false);
+    for key in keys.iter() {
+        let Some((_, group)) = group(cx, key, name) else { continue };
+        let room = Room::of(group, consumer);
+        wait.crowded |= room.new_entries() == 0;
+        let Some(min_idle_ms) = options.claim_idle_ms.filter(|_| room.consumer > 0) else { continue };
+        // What nobody has and the group has no room for stays where it is.
+        let oldest_ms = if room.group == 0 && group.released() > 0 {
+            group.pel().oldest_between(Some(RELEASE_MAX), now_ms, 1).first().map(|pending| pending.delivered_ms)
+        } else {
+            // A time to come is a delay: its end will be told.
+            group.pel().oldest_time().filter(|&ms| ms <= now_ms)
+        };
+        reachable = true;
+        if let Some(oldest_ms) = oldest_ms {
+            let ms = oldest_ms.saturating_add(min_idle_ms).max(now_ms);
+            until_ms = Some(until_ms.map_or(ms, |least| least.min(ms)));
+        }
+    }
+    // Later than the end of the wait is never.
+    let end_ms = wait.deadline_ms.unwrap_or(i64::MAX as u64);
+    wait.claims = options.claim_idle_ms.map(|_| match until_ms {
+        Some(ms) if ms < end_ms => ClaimWait::Until(ms),
+        None if reachable => ClaimWait::Pending,
+        _ => ClaimWait::Event,
+    });
+    cx.wait = Some(wait);
+}
