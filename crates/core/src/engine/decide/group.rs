@@ -177,7 +177,7 @@ pub fn delete_consumer(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -
         None => {}
         Some(word) if args.len() == 6 && is(word, "IFEMPTY") => if_empty = true,
         Some(word) if args.len() == 6 && is(word, "RELEASE") => release = true,
-        Some(_) => return Err(Fault::subcommand_syntax(args.get(1), "XGROUP")),
+        Some(_) => return Err(Fault::arity(cx.spec.name)),
     }
     let group = group(cx, key, name)?;
     let had = group.find(consumer).map(|of| group.consumer(of).pending);

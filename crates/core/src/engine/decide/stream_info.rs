@@ -9,7 +9,7 @@ use crate::id::StreamId;
 use crate::resp::encode::Reply;
 use crate::settings::StreamLag;
 use crate::state::group::{Consumer, Group};
-use crate::state::pending::{ConsumerRef, RELEASE_MAX};
+use crate::state::pending::ConsumerRef;
 use crate::state::stream::Stream;
 
 fn stream_of<'c>(cx: &'c Cx<'_>, key: &[u8]) -> Result<&'c Stream, Fault> {
@@ -63,7 +63,7 @@ pub fn group_stats(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Re
         // Given back: no delivery any more. Those that wait for their time stand in the future.
         let oldest_ms = match group.released() {
             0 => pel.oldest_time().filter(|&ms| ms <= now_ms),
-            _ => pel.oldest_between(Some(RELEASE_MAX), now_ms, 1).first().map(|pending| pending.delivered_ms),
+            _ => pel.oldest_owned(now_ms, 1).first().map(|pending| pending.delivered_ms),
         };
         let undelivered = group.last_delivered.next().and_then(|from| stream.entries.range(from, StreamId::MAX).next());
         let age = |ms: u64| now_ms.saturating_sub(ms) as i64;
