@@ -8,6 +8,8 @@ use crate::command::args::Args;
 use crate::id::StreamId;
 use crate::state::codec::{Corrupt, Reader, put_bytes, put_id, put_int, put_uint};
 use crate::state::group::GroupOptions;
+use crate::state::idempotence::IdempotenceSettings;
+use crate::state::retention::Retention;
 
 /// A key in a numbered database.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -192,6 +194,16 @@ pub enum Record<'a> {
     TrimEntries { at: At<'a>, ids: Ids<'a> },
     /// Counters of the stream.
     SetStream { at: At<'a>, last_id: StreamId, max_deleted: StreamId, entries_added: u64 },
+    /// How long and how many messages the stream remembers from now on; those it has remembered are forgotten.
+    IdempotenceSettings { at: At<'a>, settings: IdempotenceSettings },
+    /// The message `iid` of the producer became the entry; so many were recorded over the stream's life.
+    Remember { at: At<'a>, pid: &'a [u8], iid: &'a [u8], id: StreamId, recorded_ms: u64, added: u64 },
+    /// The producer's messages recorded up to `until_ms` are forgotten.
+    Forget { at: At<'a>, pid: &'a [u8], until_ms: u64 },
+    /// So many duplicates were recognized over the stream's life.
+    Duplicates { at: At<'a>, duplicates: u64 },
+    /// How long the stream keeps its entries.
+    RetentionSettings { at: At<'a>, retention: Retention },
     /// A group stands at a position.
     GroupCreate { at: At<'a>, group: &'a [u8], position: StreamId, entries_read: Option<u64> },
     /// The group's position.
@@ -250,6 +262,11 @@ mod tag {
     pub const TRIM: u8 = 19;
     pub const TRIM_ENTRIES: u8 = 20;
     pub const SET_STREAM: u8 = 21;
+    pub const IDEMPOTENCE_SETTINGS: u8 = 22;
+    pub const REMEMBER: u8 = 23;
+    pub const FORGET: u8 = 24;
+    pub const DUPLICATES: u8 = 25;
+    pub const RETENTION_SETTINGS: u8 = 26;
     pub const GROUP_CREATE: u8 = 32;
     pub const GROUP_POSITION: u8 = 33;
     pub const GROUP_DESTROY: u8 = 34;
@@ -331,6 +348,12 @@ fn read_ids<'a>(reader: &mut Reader<'a>) -> Result<Ids<'a>, Corrupt> {
     }
     *reader = ids.reader;
     Ok(Ids::Encoded(n, start))
+}
+
+/// A setting of 32 bits that is never 0.
+fn read_small(reader: &mut Reader<'_>) -> Result<u32, Corrupt> {
+    let value = u32::try_from(reader.uint("setting")?).ok().filter(|&value| value > 0);
+    value.ok_or(Corrupt { what: "setting" })
 }
 
 /// As [`read_ids`].
@@ -423,6 +446,34 @@ impl<'a> Record<'a> {
                 put_id(out, *last_id);
                 put_id(out, *max_deleted);
                 put_uint(out, *entries_added);
+            }
+            Record::IdempotenceSettings { at, settings } => {
+                put_at(out, tag::IDEMPOTENCE_SETTINGS, *at);
+                put_uint(out, u64::from(settings.duration_s));
+                put_uint(out, u64::from(settings.maxsize));
+            }
+            Record::Remember { at, pid, iid, id, recorded_ms, added } => {
+                put_at(out, tag::REMEMBER, *at);
+                put_bytes(out, pid);
+                put_bytes(out, iid);
+                put_id(out, *id);
+                put_uint(out, *recorded_ms);
+                put_uint(out, *added);
+            }
+            Record::Forget { at, pid, until_ms } => {
+                put_at(out, tag::FORGET, *at);
+                put_bytes(out, pid);
+                put_uint(out, *until_ms);
+            }
+            Record::Duplicates { at, duplicates } => {
+                put_at(out, tag::DUPLICATES, *at);
+                put_uint(out, *duplicates);
+            }
+            Record::RetentionSettings { at, retention } => {
+                put_at(out, tag::RETENTION_SETTINGS, *at);
+                let mut settings = Vec::new();
+                retention.encode(&mut settings);
+                put_bytes(out, &settings);
             }
             Record::GroupCreate { at, group, position, entries_read } => {
                 put_at(out, tag::GROUP_CREATE, *at);
@@ -561,6 +612,31 @@ impl<'a> Record<'a> {
                 max_deleted: reader.id(what)?,
                 entries_added: reader.uint(what)?,
             },
+            tag::IDEMPOTENCE_SETTINGS => Record::IdempotenceSettings {
+                at: read_at(reader)?,
+                settings: IdempotenceSettings { duration_s: read_small(reader)?, maxsize: read_small(reader)? },
+            },
+            tag::REMEMBER => Record::Remember {
+                at: read_at(reader)?,
+                pid: reader.bytes(what)?,
+                iid: reader.bytes(what)?,
+                id: reader.id(what)?,
+                recorded_ms: reader.uint(what)?,
+                added: reader.uint(what)?,
+            },
+            tag::FORGET => {
+                Record::Forget { at: read_at(reader)?, pid: reader.bytes(what)?, until_ms: reader.uint(what)? }
+            }
+            tag::DUPLICATES => Record::Duplicates { at: read_at(reader)?, duplicates: reader.uint(what)? },
+            tag::RETENTION_SETTINGS => {
+                let (at, mut settings) = (read_at(reader)?, Reader::new(reader.bytes(what)?));
+                let none = settings.is_empty();
+                let retention = if none { Retention::default() } else { Retention::decode(&mut settings)? };
+                if !settings.is_empty() {
+                    return Err(Corrupt { what: "retention of a stream" });
+                }
+                Record::RetentionSettings { at, retention }
+            }
             tag::GROUP_CREATE => Record::GroupCreate {
                 at: read_at(reader)?,
                 group: reader.bytes(what)?,
@@ -670,6 +746,11 @@ impl<'a> Record<'a> {
             | Record::Trim { at, .. }
             | Record::TrimEntries { at, .. }
             | Record::SetStream { at, .. }
+            | Record::IdempotenceSettings { at, .. }
+            | Record::Remember { at, .. }
+            | Record::Forget { at, .. }
+            | Record::Duplicates { at, .. }
+            | Record::RetentionSettings { at, .. }
             | Record::GroupCreate { at, .. }
             | Record::GroupPosition { at, .. }
             | Record::GroupDestroy { at, .. }
@@ -722,6 +803,15 @@ mod tests {
             Record::Trim { at, before: a },
             Record::TrimEntries { at, ids: Ids::Slice(&ids[..1]) },
             Record::SetStream { at, last_id: b, max_deleted: a, entries_added: 5 },
+            Record::IdempotenceSettings { at, settings: IdempotenceSettings { duration_s: 300, maxsize: 1 } },
+            Record::Remember { at, pid: b"p", iid: b"\0", id: b, recorded_ms: 300, added: 3 },
+            Record::Forget { at, pid: b"p", until_ms: 9 },
+            Record::Duplicates { at, duplicates: 2 },
+            Record::RetentionSettings { at, retention: Retention::default() },
+            Record::RetentionSettings {
+                at,
+                retention: Retention { max_len: 300, max_age_ms: 1, acked: true, force: true, ..Retention::default() },
+            },
             Record::GroupCreate { at, group, position: a, entries_read: None },
             Record::GroupPosition { at, group, position: a, entries_read: Some(4) },
             Record::GroupDestroy { at, group },

@@ -11,6 +11,7 @@ mod name;
 mod pubsub;
 mod server;
 mod spec;
+mod stream_settings;
 mod streams;
 mod strings;
 mod transactions;
@@ -20,8 +21,9 @@ pub use spec::{Argument, ArgumentKind, Categories, CommandSpec, Flags, KeyBegin,
 
 use crate::command::args::Args;
 
-const FAMILIES: [&[CommandSpec]; 7] = [
+const FAMILIES: [&[CommandSpec]; 8] = [
     &streams::COMMANDS,
+    &stream_settings::COMMANDS,
     &strings::COMMANDS,
     &keys::COMMANDS,
     &transactions::COMMANDS,

@@ -188,6 +188,8 @@ fn stream_keys(args: Args) -> KeyPositions {
             3
         } else if is(b"NOACK") {
             1
+        } else if is(b"MKGROUP") {
+            1 + usize::from(args.try_get(i + 1).is_some_and(|position| matches!(position, b"0" | b"$")))
         } else {
             return KeyPositions::new();
         };

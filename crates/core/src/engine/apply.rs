@@ -26,6 +26,26 @@ pub struct Context {
 
 /// Changes the state as the record says.
 pub fn apply(state: &mut State, record: &Record<'_>, context: &Context) {
+    apply_one(state, record, context);
+    // What may have freed any number of entries of a stream that keeps only what is not acknowledged.
+    match record {
+        Record::RetentionSettings { at, .. } => state.note_sweep(at.db, at.key, StreamId::MIN, StreamId::MAX),
+        Record::GroupCreate { at, .. }
+        | Record::GroupPosition { at, .. }
+        | Record::GroupDestroy { at, .. }
+        | Record::ConsumerDelete { at, .. }
+            if state.retires =>
+        {
+            state.note_sweep(at.db, at.key, StreamId::MIN, StreamId::MAX);
+        }
+        Record::AcknowledgeRange { at, from, to, .. } if state.retires => {
+            state.note_sweep(at.db, at.key, *from, *to);
+        }
+        _ => {}
+    }
+}
+
+fn apply_one(state: &mut State, record: &Record<'_>, context: &Context) {
     state.changes += 1;
     change(state, record, context);
     state.remeasure();
@@ -99,6 +119,9 @@ fn change(state: &mut State, record: &Record<'_>, context: &Context) {
                 stream.entries.push(*id, fields.iter(), context.node_limits);
                 stream.last_id = *id;
                 stream.entries_added = stream.entries_added.wrapping_add(1);
+                if stream.retention.ages() {
+                    state.db_mut(at.db).note_due(at.key);
+                }
             }
         }
         Record::DeleteEntries { at, ids } => {
@@ -125,6 +148,35 @@ fn change(state: &mut State, record: &Record<'_>, context: &Context) {
             stream.last_id = *last_id;
             stream.max_deleted = *max_deleted;
             stream.entries_added = *entries_added;
+        }
+        Record::IdempotenceSettings { at, settings } => {
+            let Some(stream) = stream(state, *at, context, Touch::No) else { return };
+            let forgotten = stream.idempotence_mut().reset(*settings);
+            state.garbage.forgotten(forgotten);
+        }
+        Record::Remember { at, pid, iid, id, recorded_ms, added } => {
+            let Some(stream) = stream(state, *at, context, Touch::No) else { return };
+            let idempotence = stream.idempotence_mut();
+            idempotence.remember(pid, iid, *id, *recorded_ms);
+            idempotence.added = *added;
+            state.db_mut(at.db).note_due(at.key);
+        }
+        Record::Forget { at, pid, until_ms } => {
+            // No reply waits for this one: what is forgotten did not match any more.
+            capture(state, *at);
+            let Some(stream) = state.stream_mut(at.db, at.key) else { return };
+            stream.idempotence_mut().forget(pid, *until_ms);
+        }
+        Record::Duplicates { at, duplicates } => {
+            // Nor for this one: it is a count.
+            capture(state, *at);
+            let Some(stream) = state.stream_mut(at.db, at.key) else { return };
+            stream.idempotence_mut().duplicates = *duplicates;
+        }
+        Record::RetentionSettings { at, retention } => {
+            let Some(stream) = stream(state, *at, context, Touch::No) else { return };
+            stream.retention = *retention;
+            state.db_mut(at.db).note_due(at.key);
         }
         Record::GroupCreate { at, group, position, entries_read } => {
             let Some(stream) = stream(state, *at, context, Touch::No) else { return };
@@ -282,6 +334,9 @@ fn put(state: &mut State, at: At<'_>, expire_ms: u64, value: Value, context: &Co
     };
     if let Some(old) = state.db_mut(at.db).insert(at.key, slot) {
         state.garbage.value(old.value);
+    }
+    if state.retires {
+        state.note_sweep(at.db, at.key, StreamId::MIN, StreamId::MAX);
     }
 }
 

@@ -19,6 +19,7 @@ mod feed;
 pub mod log;
 pub mod observe;
 pub mod pubsub;
+mod retire;
 mod timers;
 mod txn;
 mod wake;
@@ -299,6 +300,7 @@ impl Engine {
         if !self.blocked.is_empty() {
             self.signal(record);
         }
+        self.retire(record);
         position
     }
 

@@ -3,8 +3,10 @@
 mod clients;
 mod events;
 mod groups;
+mod idempotence;
 mod keys;
 mod pubsub;
+mod retention;
 mod server;
 mod streams;
 mod strings;

@@ -3,13 +3,14 @@
 
 use super::Engine;
 use crate::engine::facts::Facts;
-use crate::record::At;
+use crate::record::{At, Record};
+use crate::state::keyspace::Value;
 
 /// Most keys that one turn expires, so that a turn stays short; the rest follows in the next.
 const EXPIRE_PER_TURN: usize = 200;
 
-/// Most entries given back with a delay that one turn releases.
-const RELEASE_PER_TURN: usize = 1000;
+/// About how many things one turn does at streams because they are due.
+const DUE_PER_TURN: usize = 1000;
 
 impl Engine {
     /// Does what is due. Call once a turn, before input is read.
@@ -26,17 +27,8 @@ impl Engine {
                 budget -= 1;
             }
         }
-        let mut budget = RELEASE_PER_TURN;
-        for db in 0..self.state.databases().len() {
-            while budget > 0
-                && let Some((at_ms, key)) = self.state.db(db).next_timer()
-                && at_ms <= now_ms
-            {
-                let key = key.to_vec();
-                // One that was called off counts as well: looking took its time.
-                budget = budget.saturating_sub(self.release_due(At { db, key: &key }, now_ms, budget).max(1));
-            }
-        }
+        self.do_due(now_ms);
+        self.sweep_some();
         self.serve_ready(facts);
         self.serve_claims(facts);
         while let Some((deadline_ms, index)) = self.blocked.next_deadline()
@@ -50,13 +42,59 @@ impl Engine {
         self.resume(facts);
     }
 
+    /// Does what is due at streams by time alone: messages are forgotten, entries become too old, what was given back with
+    /// a delay is released.
+    fn do_due(&mut self, now_ms: u64) {
+        let mut budget = DUE_PER_TURN;
+        for db in 0..self.state.databases().len() {
+            while budget > 0
+                && let Some((at_ms, key)) = self.state.db(db).next_timer()
+                && at_ms <= now_ms
+            {
+                let key = key.to_vec();
+                let at = At { db, key: &key };
+                self.trim_aged(at, now_ms);
+                let forgotten = self.forget_messages(at, now_ms);
+                // One that was called off counts as well: looking took its time.
+                budget = budget.saturating_sub((forgotten + self.release_due(at, now_ms, budget)).max(1));
+            }
+        }
+    }
+
+    /// Trims what is too old.
+    fn trim_aged(&mut self, at: At<'_>, now_ms: u64) {
+        let Some(Value::Stream(stream)) = self.state.db(at.db).get_any(at.key).map(|slot| &slot.value) else { return };
+        if stream.aged_at_ms().is_some_and(|aged_ms| aged_ms <= now_ms)
+            && let Some(before) = stream.bound_at(now_ms)
+        {
+            self.emit(&Record::Trim { at, before });
+        }
+    }
+
+    /// Forgets messages of one producer whose time is over; answers how many.
+    fn forget_messages(&mut self, at: At<'_>, now_ms: u64) -> usize {
+        let Some(Value::Stream(stream)) = self.state.db(at.db).get_any(at.key).map(|slot| &slot.value) else {
+            return 0;
+        };
+        let Some(all) = &stream.idempotence else { return 0 };
+        let (pid, until_ms) = match all.next_due() {
+            Some((due_ms, pid)) if due_ms <= now_ms => (pid.clone(), now_ms - all.settings().duration_ms()),
+            _ => return 0,
+        };
+        let before = all.len();
+        self.emit_lazily(&Record::Forget { at, pid: &pid, until_ms });
+        let Some(stream) = self.state.stream_mut(at.db, at.key) else { return 0 };
+        (before - stream.idempotence.as_ref().map_or(0, |all| all.len())) as usize
+    }
+
     /// When [`Engine::tick`] has something to do next, in Unix ms; `None` if nothing is planned.
     pub fn next_deadline_ms(&self) -> Option<u64> {
         let expiry = self.state.databases().iter().filter_map(|db| db.next_expiry().map(|(at_ms, _)| at_ms)).min();
         let wait = self.blocked.next_deadline().map(|(at_ms, _)| at_ms);
         let pause = self.pause.map(|(until_ms, _)| until_ms);
+        let sweep = (!self.state.sweeps.is_empty()).then_some(0);
         let timer = self.state.databases().iter().filter_map(|db| db.next_timer().map(|(at_ms, _)| at_ms)).min();
         let claim = self.blocked.next_claim();
-        [expiry, timer, wait, claim, pause].into_iter().flatten().min()
+        [expiry, timer, sweep, wait, claim, pause].into_iter().flatten().min()
     }
 }

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::state::entries::{Entries, Span};
+use crate::state::idempotence::Forgotten;
 use crate::state::keyspace::Value;
 use crate::state::pending::Pel;
 use crate::state::stream::Stream;
@@ -15,6 +16,7 @@ pub struct Garbage {
     entries: VecDeque<Entries>,
     spans: Vec<Arc<Span>>,
     pels: VecDeque<Pel>,
+    forgotten: Vec<Forgotten>,
     values: Vec<Value>,
 }
 
@@ -38,6 +40,9 @@ impl Garbage {
     /// Takes a removed stream apart. Groups that a snapshot still holds are freed by it.
     fn stream(&mut self, stream: Stream) {
         self.entries(stream.entries);
+        if let Some(mut all) = stream.idempotence.and_then(Arc::into_inner) {
+            self.forgotten(all.take());
+        }
         for group in stream.groups.into_values() {
             if let Some(mut group) = Arc::into_inner(group) {
                 self.pel(group.take_pel());
@@ -64,6 +69,13 @@ impl Garbage {
         }
     }
 
+    /// Takes messages that a stream has forgotten as a whole.
+    pub fn forgotten(&mut self, forgotten: Forgotten) {
+        if !forgotten.is_empty() {
+            self.forgotten.push(forgotten);
+        }
+    }
+
     /// Takes values whose number is large: each is looked at when its turn comes.
     pub fn values(&mut self, values: impl Iterator<Item = Value>) {
         self.values.extend(values);
@@ -71,7 +83,11 @@ impl Garbage {
 
     /// Nothing left?
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty() && self.spans.is_empty() && self.pels.is_empty() && self.values.is_empty()
+        self.entries.is_empty()
+            && self.spans.is_empty()
+            && self.pels.is_empty()
+            && self.forgotten.is_empty()
+            && self.values.is_empty()
     }
 
     /// Frees one piece; answers whether there may be more.
@@ -84,6 +100,10 @@ impl Garbage {
         } else if let Some(entries) = self.entries.front_mut() {
             if entries.pop_span().is_none() {
                 self.entries.pop_front();
+            }
+        } else if let Some(forgotten) = self.forgotten.last_mut() {
+            if !forgotten.free_one() {
+                self.forgotten.pop();
             }
         } else if let Some(value) = self.values.pop() {
             self.value(value);

@@ -312,9 +312,16 @@ impl Group {
 
     /// Gives back all that a consumer has, in ID order, as if each had not been delivered the last time.
     pub fn give_back_all(&mut self, of: ConsumerRef, first_order: u64) {
-        let own: Vec<Pending> = self.pel.range_of(of, StreamId::MIN).collect();
-        for (pending, order) in own.into_iter().zip(first_order..) {
-            self.give_back(pending.id, pending.deliveries.saturating_sub(1), order, 0);
+        let mut order = first_order;
+        let count = self.pel.change_all_of(of, |pending| {
+            order += 1;
+            let deliveries = pending.deliveries.saturating_sub(1);
+            Pending { consumer: ConsumerRef::NOBODY, delivered_ms: order - 1, deliveries, ..pending }
+        });
+        self.consumer_mut(of).pending -= count;
+        self.released += count;
+        if count > 0 {
+            self.last_release = self.last_release.max(order - 1);
         }
     }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use foldhash::fast::FixedState;
 use indexmap::IndexMap;
 
+use crate::id::StreamId;
 use crate::limits::DATABASES;
 use crate::state::codec::{Corrupt, Reader, put_bytes};
 use crate::state::garbage::Garbage;
@@ -280,6 +281,13 @@ impl Database {
         self.expiry.first().map(|(ms, key)| (*ms, key.as_ref()))
     }
 
+    /// Notes that something may happen to the value of a key earlier than before.
+    pub fn note_due(&mut self, key: &[u8]) {
+        if let Some(due_ms) = self.keys.get(key).and_then(|slot| slot.value.next_due_ms()) {
+            self.note_timer(key, due_ms);
+        }
+    }
+
     /// Notes that this database has changed places with another.
     pub fn swapped(&mut self, position: u64) {
         self.removed_position = position;
@@ -308,6 +316,11 @@ pub struct State {
     pub changes: u64,
     /// What was removed and is to be freed bit by bit.
     pub garbage: Garbage,
+    /// Has any stream ever had `Retention::acked` here? If not, acknowledging costs nothing more.
+    pub retires: bool,
+    /// Streams with `Retention::acked` whose entries are to be looked through for such as have become free, and from
+    /// which ID on to which. Not part of snapshots: restoring such a stream notes it.
+    pub sweeps: BTreeMap<(usize, Box<[u8]>), (StreamId, StreamId)>,
     /// Number of the newest snapshot; 0 = none was yet. While it runs, a slot with a smaller `captured` is not in it.
     pub snapshot: u64,
     /// The snapshot that is being taken.
@@ -358,6 +371,8 @@ impl State {
             last_ms: 0,
             changes: 0,
             garbage: Garbage::default(),
+            retires: false,
+            sweeps: BTreeMap::new(),
             snapshot: 0,
             capture: None,
             measured: None,
@@ -459,6 +474,7 @@ impl State {
             timer_ms: 0,
         };
         self.databases[captured.db].insert(&captured.key, slot);
+        self.note_sweep(captured.db, &captured.key, StreamId::MIN, StreamId::MAX);
     }
 
     /// A database by number, below [`DATABASES`].
@@ -478,9 +494,26 @@ impl State {
         &self.databases
     }
 
+    /// Notes that any entry between two IDs of a stream with `Retention::acked` may have become free.
+    pub fn note_sweep(&mut self, db: usize, key: &[u8], from: StreamId, to: StreamId) {
+        if let Some(Slot { value: Value::Stream(stream), .. }) = self.databases[db].get_any(key)
+            && stream.retention.acked
+        {
+            self.retires = true;
+            let noted = self.sweeps.entry((db, key.into())).or_insert((from, to));
+            *noted = (noted.0.min(from), noted.1.max(to));
+        }
+    }
+
     /// Exchanges the contents of two databases.
     pub fn swap(&mut self, a: usize, b: usize) {
         self.databases.swap(a, b);
+        for ((mut db, key), part) in std::mem::take(&mut self.sweeps) {
+            if db == a || db == b {
+                db = a + b - db;
+            }
+            self.sweeps.insert((db, key), part);
+        }
     }
 
     /// A version that no slot had before.

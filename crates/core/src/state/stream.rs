@@ -8,9 +8,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::id::StreamId;
-use crate::state::codec::{Corrupt, Reader, end_sections, put_bytes, put_id, put_uint};
+use crate::state::codec::{Corrupt, Reader, end_sections, put_bytes, put_id, put_section, put_uint};
 use crate::state::entries::Entries;
 use crate::state::group::Group;
+use crate::state::idempotence::{Idempotence, IdempotenceSettings};
+use crate::state::retention::Retention;
 
 /// A stream.
 #[derive(Clone, Debug, Default)]
@@ -25,13 +27,34 @@ pub struct Stream {
     pub entries_added: u64,
     /// Groups by name, in byte order.
     pub groups: BTreeMap<Box<[u8]>, Arc<Group>>,
+    /// Messages that are recognized when they come again; `None` as long as nothing differs from a new stream's.
+    pub idempotence: Option<Arc<Idempotence>>,
+    /// How long entries are kept.
+    pub retention: Retention,
+}
+
+/// Tags of the optional parts of a stream in a snapshot.
+mod section {
+    pub const IDEMPOTENCE: u8 = 1;
+    pub const RETENTION: u8 = 2;
 }
 
 impl Stream {
     /// Memory that the stream takes, in bytes, without the allocator's share.
     pub fn memory_bytes(&self) -> usize {
         let groups = self.groups.iter().map(|(name, group)| size_of::<Box<[u8]>>() + name.len() + group.memory_bytes());
-        size_of::<Stream>() + self.entries.memory_bytes() + groups.sum::<usize>()
+        let idempotence = self.idempotence.as_ref().map_or(0, |all| all.memory_bytes());
+        size_of::<Stream>() + self.entries.memory_bytes() + groups.sum::<usize>() + idempotence
+    }
+
+    /// The messages it remembers, to be changed. Copies them first only while a snapshot still holds them.
+    pub fn idempotence_mut(&mut self) -> &mut Idempotence {
+        Arc::make_mut(self.idempotence.get_or_insert_default())
+    }
+
+    /// How long and how many messages it remembers.
+    pub fn idempotence_settings(&self) -> IdempotenceSettings {
+        self.idempotence.as_ref().map_or_else(Default::default, |all| all.settings())
     }
 
     /// A group by name.
@@ -44,9 +67,11 @@ impl Stream {
         self.groups.get_mut(name).map(Arc::make_mut)
     }
 
-    /// When a group has something to do by time alone (Unix ms).
+    /// When something happens to this stream or a group of it by time alone (Unix ms).
     pub fn next_due_ms(&self) -> Option<u64> {
-        self.groups.values().filter_map(|group| group.next_due_ms()).min()
+        let group = self.groups.values().filter_map(|group| group.next_due_ms()).min();
+        let message = self.idempotence.as_ref().and_then(|all| all.next_due()).map(|(due_ms, _)| due_ms);
+        [group, message, self.aged_at_ms()].into_iter().flatten().min()
     }
 
     /// ID of the first entry, `0-0` when there is none.
@@ -141,6 +166,12 @@ impl Stream {
             put_bytes(out, name);
             group.encode(out);
         }
+        put_section(out, section::IDEMPOTENCE, |out| {
+            if let Some(all) = &self.idempotence {
+                all.encode(out);
+            }
+        });
+        put_section(out, section::RETENTION, |out| self.retention.encode(out));
         end_sections(out);
     }
 
@@ -152,7 +183,7 @@ impl Stream {
             max_deleted: reader.id(what)?,
             entries_added: reader.uint(what)?,
             entries: Entries::decode(reader)?,
-            groups: BTreeMap::new(),
+            ..Stream::default()
         };
         for _ in 0..reader.count(what)? {
             let name: Box<[u8]> = reader.bytes(what)?.into();
@@ -161,8 +192,20 @@ impl Stream {
                 return Err(Corrupt { what: "consumer group named twice" });
             }
         }
-        if reader.section(what)?.is_some() {
-            return Err(Corrupt { what: "unknown part of a stream" });
+        let mut last_tag = 0;
+        while let Some((tag, mut part)) = reader.section(what)? {
+            if tag <= last_tag {
+                return Err(Corrupt { what: "parts of a stream out of order" });
+            }
+            last_tag = tag;
+            match tag {
+                section::IDEMPOTENCE => stream.idempotence = Some(Arc::new(Idempotence::decode(&mut part)?)),
+                section::RETENTION => stream.retention = Retention::decode(&mut part)?,
+                _ => return Err(Corrupt { what: "unknown part of a stream" }),
+            }
+            if !part.is_empty() {
+                return Err(Corrupt { what: "more than a part of a stream holds" });
+            }
         }
         Ok(stream)
     }
@@ -177,6 +220,9 @@ impl Stream {
         }
         for (name, group) in &self.groups {
             group.check().map_err(|why| format!("group {}: {why}", name.escape_ascii()))?;
+        }
+        if let Some(all) = &self.idempotence {
+            all.check().map_err(|why| format!("remembered messages: {why}"))?;
         }
         Ok(())
     }

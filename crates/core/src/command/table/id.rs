@@ -15,6 +15,12 @@ pub enum CommandId {
     XAdd,
     /// XAUTOCLAIM
     XAutoClaim,
+    /// XADDM
+    XAddM,
+    /// XCFGGET
+    XCfgGet,
+    /// XCFGSET
+    XCfgSet,
     /// XCLAIM
     XClaim,
     /// XDEL
@@ -35,6 +41,8 @@ pub enum CommandId {
     XGroupSetId,
     /// XGROUP HELP
     XGroupHelp,
+    /// XIDMPRECORD
+    XIdmpRecord,
     /// XINFO STREAM
     XInfoStream,
     /// XINFO GROUPSTATS

@@ -399,6 +399,8 @@ pub struct CommandSpec {
     pub id: CommandId,
     /// Number of arguments with the name(s): exactly, or when negative at least.
     pub arity: i8,
+    /// Arguments that we take beyond a fixed arity, for options of ours. COMMAND shows the arity of Redis.
+    pub more: u8,
     /// See [`Flags`].
     pub flags: Flags,
     /// Explicit and implied categories.
@@ -452,6 +454,7 @@ pub(super) const fn command(name: &'static str, id: CommandId, arity: i8, since:
         },
         id,
         arity,
+        more: 0,
         flags: Flags::NONE,
         categories: Categories::SLOW,
         first_key: 0,
@@ -478,7 +481,11 @@ impl CommandSpec {
 
     /// True when `len` arguments (names included) can be right.
     pub const fn accepts(&self, len: usize) -> bool {
-        if self.arity >= 0 { len == self.arity as usize } else { len >= self.arity.unsigned_abs() as usize }
+        if self.arity >= 0 {
+            len >= self.arity as usize && len - self.arity as usize <= self.more as usize
+        } else {
+            len >= self.arity.unsigned_abs() as usize
+        }
     }
 
     /// True when some argument can be a key.
@@ -495,6 +502,11 @@ impl CommandSpec {
     }
 
     /// Flags, with the categories that follow from them as Redis has it.
+    pub(super) const fn more(mut self, arguments: u8) -> CommandSpec {
+        self.more = arguments;
+        self
+    }
+
     pub(super) const fn flags(mut self, flags: &[Flags]) -> CommandSpec {
         let flags = Flags::of(flags);
         let mut categories = self.categories;

@@ -14,7 +14,14 @@ pub(super) static COMMANDS: [CommandSpec; 18] = [
         .flags(&[Flags::WRITE, Flags::FAST])
         .keys(&[KeySpec::at(1, &[KeyFlags::RW, KeyFlags::UPDATE])])
         .docs("stream", "Marks pending entries of a group as done.", "O(1) for each ID")
-        .arguments(&[key("key", 0), string("group"), string("id").multiple()]),
+        .arguments(&[
+            key("key", 0),
+            string("group"),
+            one_of(
+                "ids",
+                &[string("id").multiple(), block("range", &[string("first"), string("last")]).token("RANGE")],
+            ),
+        ]),
     command("xackdel", CommandId::XAckDel, -6, "8.2.0")
         .categories(&[Categories::STREAM])
         .flags(&[Flags::WRITE, Flags::FAST])
@@ -47,6 +54,15 @@ pub(super) static COMMANDS: [CommandSpec; 18] = [
             word("nomkstream", "NOMKSTREAM").since("6.2.0").optional(),
             one_of("condition", &[word("keepref", "KEEPREF"), word("delref", "DELREF"), word("acked", "ACKED")])
                 .optional(),
+            one_of(
+                "idempotence",
+                &[
+                    block("idmp", &[string("producer-id"), string("idempotent-id")]).token("IDMP"),
+                    string("producer-id").token("IDMPAUTO"),
+                ],
+            )
+            .since("8.6.0")
+            .optional(),
             block(
                 "trim",
                 &[
@@ -144,6 +160,8 @@ pub(super) static COMMANDS: [CommandSpec; 18] = [
                     one_of("id-selector", &[string("id"), word("new-id", "$")]),
                     word("mkstream", "MKSTREAM").optional(),
                     integer("entriesread").token("ENTRIESREAD").display("entries-read").optional(),
+                    integer("max-pending").token("MAXPENDING").optional(),
+                    integer("max-pending-per-consumer").token("MAXPENDING-CONSUMER").optional(),
                 ]),
             command("xgroup|createconsumer", CommandId::XGroupCreateConsumer, 5, "6.2.0")
                 .categories(&[Categories::STREAM])
@@ -151,16 +169,22 @@ pub(super) static COMMANDS: [CommandSpec; 18] = [
                 .keys(&[KeySpec::at(2, &[KeyFlags::RW, KeyFlags::INSERT])])
                 .docs("stream", "Makes a consumer in a group.", "O(1)")
                 .arguments(&[key("key", 0), string("group"), string("consumer")]),
-            command("xgroup|delconsumer", CommandId::XGroupDelConsumer, -5, "5.0.0")
+            command("xgroup|delconsumer", CommandId::XGroupDelConsumer, 5, "5.0.0")
+                .more(1)
                 .categories(&[Categories::STREAM])
                 .flags(&[Flags::WRITE])
                 .keys(&[KeySpec::at(2, &[KeyFlags::RW, KeyFlags::DELETE])])
                 .docs(
                     "stream",
-                    "Removes a consumer from a group, with its pending entries.",
+                    "Removes a consumer from a group, with its pending entries, or after they were given back.",
                     "O(N), N being the pending entries of the consumer",
                 )
-                .arguments(&[key("key", 0), string("group"), string("consumer")]),
+                .arguments(&[
+                    key("key", 0),
+                    string("group"),
+                    string("consumer"),
+                    one_of("entries", &[word("ifempty", "IFEMPTY"), word("release", "RELEASE")]).optional(),
+                ]),
             command("xgroup|destroy", CommandId::XGroupDestroy, 4, "5.0.0")
                 .categories(&[Categories::STREAM])
                 .flags(&[Flags::WRITE])
@@ -294,6 +318,8 @@ pub(super) static COMMANDS: [CommandSpec; 18] = [
         )
         .arguments(&[
             integer("count").token("COUNT").optional(),
+            integer("maxcount").token("MAXCOUNT").since("8.10.0").optional(),
+            integer("maxsize").token("MAXSIZE").since("8.10.0").optional(),
             integer("milliseconds").token("BLOCK").optional(),
             block("streams", &[key("key", 0).multiple(), string("id").multiple()]).token("STREAMS"),
         ]),
@@ -309,8 +335,12 @@ pub(super) static COMMANDS: [CommandSpec; 18] = [
         .arguments(&[
             block("group-block", &[string("group"), string("consumer")]).token("GROUP"),
             integer("count").token("COUNT").optional(),
+            integer("maxcount").token("MAXCOUNT").since("8.10.0").optional(),
+            integer("maxsize").token("MAXSIZE").since("8.10.0").optional(),
             integer("milliseconds").token("BLOCK").optional(),
+            integer("min-idle-time").token("CLAIM").since("8.4.0").optional(),
             word("noack", "NOACK").optional(),
+            block("make-group", &[word("mkgroup", "MKGROUP"), string("position").optional()]).optional(),
             block("streams", &[key("key", 0).multiple(), string("id").multiple()]).token("STREAMS"),
         ]),
     command("xrevrange", CommandId::XRevRange, -4, "5.0.0")

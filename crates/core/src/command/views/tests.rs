@@ -8,6 +8,12 @@ use crate::command::args::OwnedArgs;
 use crate::resp::encode::Protocol;
 
 const RECORDED: &str = include_str!("recorded.txt");
+/// Commands that came after Redis 8.2, and those of ours: nothing was recorded of them.
+const NEWER: [&str; 7] = ["xaddm", "xcfgget", "xcfgset", "xgroup|cfgset", "xidmprecord", "xinfo|groupstats", "xnack"];
+/// Commands that have got options since: what was recorded of their arguments is older than the rows.
+const WITH_NEWER_OPTIONS: [&str; 6] = ["xack", "xadd", "xgroup", "xinfo", "xread", "xreadgroup"];
+/// Containers that have got subcommands since.
+const WITH_NEWER_SUBCOMMANDS: [&str; 2] = ["xgroup", "xinfo"];
 const WORDING: [&str; 5] = ["'summary'", "'complexity'", "'history'", "'replaced_by'", "'notes'"];
 
 fn line<'a>(bytes: &mut &'a [u8]) -> &'a str {
@@ -98,6 +104,13 @@ fn as_redis_answers() {
         let (command_line, want) = rest.split_once(" => ").unwrap();
         let protocol = if protocol == "3" { Protocol::Resp3 } else { Protocol::Resp2 };
         let mut got = answer(protocol, command_line);
+        let newer_docs = command_line.strip_prefix("COMMAND DOCS ").is_some_and(|n| WITH_NEWER_OPTIONS.contains(&n));
+        let newer_rows =
+            command_line.strip_prefix("COMMAND INFO ").is_some_and(|n| WITH_NEWER_SUBCOMMANDS.contains(&n));
+        if newer_docs || newer_rows {
+            assert!(got != want, "{command_line}: as recorded, so not newer");
+            continue;
+        }
         if command_line.starts_with("COMMAND LIST") && got.starts_with('[') {
             let mut names: Vec<&str> = got[1..got.len() - 1].split(' ').collect();
             names.sort_unstable();
@@ -117,7 +130,8 @@ fn as_redis_answers() {
 #[test]
 fn every_row_was_compared() {
     for spec in table::all_with_subcommands() {
-        assert!(RECORDED.contains(&format!("3 COMMAND INFO {} =>", spec.name)), "{}", spec.name);
+        let recorded = RECORDED.contains(&format!("3 COMMAND INFO {} =>", spec.name));
+        assert_ne!(recorded, NEWER.contains(&spec.name), "{}", spec.name);
     }
 }
 

@@ -1,5 +1,6 @@
 //! XGROUP and its subcommands.
 
+use super::idempotence;
 use crate::command::args::Args;
 use crate::command::parse::{self, is};
 use crate::engine::Cx;
@@ -98,6 +99,7 @@ pub fn create(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
     let is_new = stream.is_none();
     if is_new {
         cx.emit(&Record::StreamCreate { at });
+        idempotence::settle_new_stream(cx, key);
     }
     cx.emit(&Record::GroupCreate { at, group: name, position, entries_read });
     if options.set != GroupOptions::default() {
@@ -185,7 +187,7 @@ pub fn delete_consumer(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -
         None => {}
         Some(word) if args.len() == 6 && is(word, "IFEMPTY") => if_empty = true,
         Some(word) if args.len() == 6 && is(word, "RELEASE") => release = true,
-        Some(_) => return Err(Fault::subcommand_syntax(args.get(1), "XGROUP")),
+        Some(_) => return Err(Fault::arity(cx.spec.name)),
     }
     let group = group(cx, key, name)?;
     let had = group.find(consumer).map(|of| group.consumer(of).pending);

@@ -4,6 +4,8 @@
 //! Everything is checked for every stream before anything is delivered from one. A delivery of many new entries is one
 //! record, and so is a claim of many.
 
+use std::collections::BTreeSet;
+
 use smallvec::SmallVec;
 
 use super::budget::{Budget, put_head_before};
@@ -20,7 +22,7 @@ use crate::record::{Claimed, Claims, Ids, Record};
 use crate::resp::encode::{Reply, bulk_id};
 use crate::session::ClaimWait;
 use crate::state::group::Group;
-use crate::state::pending::{Pending, RELEASE_MAX, idle_bound};
+use crate::state::pending::idle_bound;
 use crate::state::stream::Stream;
 
 /// From where a stream is read.
@@ -195,16 +197,19 @@ fn take_idle(
     let want = want.min(room.consumer);
     let bound_ms = idle_bound(now_ms, min_idle_ms);
     // Where the bound on the group lets nothing in, only what others have already can be taken over.
-    let mut after_ms = (room.group == 0).then_some(RELEASE_MAX);
+    let mut owned = room.group == 0;
+    // XCLAIM TIME can make an owned entry look older than released ones: then the second question finds it again.
+    let mut known: BTreeSet<StreamId> = BTreeSet::new();
     let (mut limit, mut seen) = (CLAIM_STEP.min(usize::try_from(want).unwrap_or(usize::MAX)), 0);
     while (taken.claims.len() as u64) < want {
-        let found: Vec<Pending> = group.pel().oldest_between(after_ms, bound_ms, limit);
+        let pel = group.pel();
+        let found = if owned { pel.oldest_owned(bound_ms, limit) } else { pel.oldest_first(bound_ms, limit) };
         let mut crowded = false;
         for pending in &found[seen..] {
             if taken.claims.len() as u64 == want || taken.dropped.len() == DROPS_MAX || !budget.has_room(reply) {
                 return taken;
             }
-            if !pending.is_idle(now_ms, min_idle_ms) {
+            if !pending.is_idle(now_ms, min_idle_ms) || known.contains(&pending.id) {
                 continue;
             }
             let Some(entry) = stream.entries.get(pending.id) else {
@@ -228,7 +233,8 @@ fn take_idle(
             budget.take(1);
         }
         if crowded {
-            (after_ms, seen) = (Some(RELEASE_MAX), 0);
+            (owned, seen) = (true, 0);
+            known = taken.claims.iter().map(|claim| claim.id).chain(taken.dropped.iter().copied()).collect();
             continue;
         }
         if found.len() < limit {
@@ -393,7 +399,7 @@ fn wait_as_group(cx: &mut Cx<'_>, keys: Args<'_>, name: &[u8], consumer: &[u8], 
         let Some(min_idle_ms) = options.claim_idle_ms.filter(|_| room.consumer > 0) else { continue };
         // What nobody has and the group has no room for stays where it is.
         let oldest_ms = if room.group == 0 && group.released() > 0 {
-            group.pel().oldest_between(Some(RELEASE_MAX), now_ms, 1).first().map(|pending| pending.delivered_ms)
+            group.pel().oldest_owned(now_ms, 1).first().map(|pending| pending.delivered_ms)
         } else {
             // A time to come is a delay: its end will be told.
             group.pel().oldest_time().filter(|&ms| ms <= now_ms)

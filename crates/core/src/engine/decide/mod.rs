@@ -10,6 +10,7 @@ mod delete;
 mod expire;
 mod group;
 mod group_read;
+mod idempotence;
 pub mod info;
 mod keys;
 mod nack;
@@ -18,12 +19,15 @@ mod pending;
 mod pubsub;
 mod range;
 mod read;
+mod retention;
 mod scan;
 mod server;
+mod stream_config;
 mod stream_info;
 mod strings;
 mod trim;
 mod xadd;
+mod xaddm;
 
 use super::fault::Fault;
 use super::pubsub::TopicKind;
@@ -63,6 +67,11 @@ pub fn dispatch(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resul
         C::XInfoGroups => stream_info::groups(cx, args, reply),
         C::XInfoGroupStats => stream_info::group_stats(cx, args, reply),
         C::XInfoConsumers => stream_info::consumers(cx, args, reply),
+
+        C::XCfgSet => stream_config::xcfgset(cx, args, reply),
+        C::XCfgGet => stream_config::xcfgget(cx, args, reply),
+        C::XAddM => xaddm::xaddm(cx, args, reply),
+        C::XIdmpRecord => idempotence::xidmprecord(cx, args, reply),
 
         C::Get => strings::get(cx, args, reply),
         C::Set => strings::set(cx, args, reply),

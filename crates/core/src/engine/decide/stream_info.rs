@@ -9,7 +9,7 @@ use crate::id::StreamId;
 use crate::resp::encode::Reply;
 use crate::settings::StreamLag;
 use crate::state::group::{Consumer, Group};
-use crate::state::pending::{ConsumerRef, RELEASE_MAX};
+use crate::state::pending::ConsumerRef;
 use crate::state::stream::Stream;
 
 fn stream_of<'c>(cx: &'c Cx<'_>, key: &[u8]) -> Result<&'c Stream, Fault> {
@@ -63,7 +63,7 @@ pub fn group_stats(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Re
         // Given back: no delivery any more. Those that wait for their time stand in the future.
         let oldest_ms = match group.released() {
             0 => pel.oldest_time().filter(|&ms| ms <= now_ms),
-            _ => pel.oldest_between(Some(RELEASE_MAX), now_ms, 1).first().map(|pending| pending.delivered_ms),
+            _ => pel.oldest_owned(now_ms, 1).first().map(|pending| pending.delivered_ms),
         };
         let undelivered = group.last_delivered.next().and_then(|from| stream.entries.range(from, StreamId::MAX).next());
         let age = |ms: u64| now_ms.saturating_sub(ms) as i64;
@@ -137,7 +137,7 @@ pub fn stream(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
         _ => return Err(Fault::subcommand_syntax(args.get(1), "XINFO")),
     };
     let entries = &stream.entries;
-    reply.map(if full.is_some() { 9 } else { 10 });
+    reply.map(if full.is_some() { 15 } else { 16 });
     reply.bulk(b"length");
     reply.count(entries.len());
     let nodes = entries.node_count() as u64;
@@ -153,6 +153,18 @@ pub fn stream(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
     reply.count(stream.entries_added);
     reply.bulk(b"recorded-first-entry-id");
     reply.id(stream.first_id());
+    let (idempotence, settings) = (stream.idempotence.as_deref(), stream.idempotence_settings());
+    for (name, value) in [
+        ("idmp-duration", u64::from(settings.duration_s)),
+        ("idmp-maxsize", u64::from(settings.maxsize)),
+        ("pids-tracked", idempotence.map_or(0, |all| all.producer_count() as u64)),
+        ("iids-tracked", idempotence.map_or(0, |all| all.len())),
+        ("iids-added", idempotence.map_or(0, |all| all.added)),
+        ("iids-duplicates", idempotence.map_or(0, |all| all.duplicates)),
+    ] {
+        reply.bulk(name.as_bytes());
+        reply.count(value);
+    }
     if let Some(count) = full {
         reply.bulk(b"entries");
         let shown = usize::try_from(entries.len()).unwrap_or(usize::MAX).min(count);

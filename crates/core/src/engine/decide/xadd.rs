@@ -1,7 +1,8 @@
 //! XADD and XSETID.
 
+use super::idempotence::{self, Identity};
 use super::options::{References, TrimParser};
-use super::trim;
+use super::{retention, trim};
 use crate::command::args::Args;
 use crate::command::parse::{self, is};
 use crate::engine::Cx;
@@ -13,7 +14,8 @@ use crate::record::{Fields, Record};
 use crate::resp::encode::Reply;
 
 /// The ID as the producer wrote it.
-enum Wanted {
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wanted {
     /// `*`
     Auto,
     /// `ms-*`
@@ -22,38 +24,85 @@ enum Wanted {
     Exact(StreamId),
 }
 
-/// XADD key [NOMKSTREAM] [KEEPREF|DELREF|ACKED] [MAXLEN|MINID [=|~] t [LIMIT n]] <*|id> field value …
-pub fn xadd(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
-    let (mut at, mut no_make, mut trim) = (2, false, TrimParser::default());
+impl Wanted {
+    /// Reads the ID of an entry to be added.
+    #[inline]
+    pub fn parse(text: &[u8]) -> Result<Wanted, Fault> {
+        match text {
+            b"*" => Ok(Wanted::Auto),
+            text => match text.strip_suffix(b"-*") {
+                Some(ms) => Ok(Wanted::AutoSequence(parse_u64(ms).map_err(|_| Fault::INVALID_ID)?)),
+                None => Ok(Wanted::Exact(parse::id(text)?)),
+            },
+        }
+    }
+
+    /// The ID that this becomes behind `last`.
+    #[inline]
+    pub fn after(self, last: StreamId, now_ms: u64) -> Result<StreamId, Fault> {
+        if last == StreamId::MAX {
+            return Err(Fault::XADD_EXHAUSTED);
+        }
+        let id = match self {
+            Wanted::Exact(id) => Some(id).filter(|&id| id > last),
+            Wanted::Auto if now_ms > last.ms => Some(StreamId::new(now_ms, 0)),
+            Wanted::Auto => last.next(),
+            Wanted::AutoSequence(ms) => match ms.cmp(&last.ms) {
+                std::cmp::Ordering::Greater => Some(StreamId::new(ms, 0)),
+                std::cmp::Ordering::Equal => last.seq.checked_add(1).map(|seq| StreamId::new(ms, seq)),
+                std::cmp::Ordering::Less => None,
+            },
+        };
+        id.ok_or(Fault::XADD_NOT_GREATER)
+    }
+}
+
+/// What stands before the ID.
+#[derive(Default)]
+struct Options<'a> {
+    no_make: bool,
+    trim: TrimParser,
+    identity: Option<Identity<'a>>,
+}
+
+/// Reads the options; answers also where the ID stands.
+fn options(args: Args<'_>) -> Result<(Options<'_>, usize), Fault> {
+    let (mut at, mut options) = (2, Options::default());
     loop {
         let Some(word) = args.try_get(at) else { return Err(Fault::arity("xadd")) };
         // Most commands have no options: an ID begins with a digit or is `*`.
         if !word.first().is_some_and(u8::is_ascii_alphabetic) {
-            break;
+            return Ok((options, at));
         }
         if is(word, "NOMKSTREAM") {
-            no_make = true;
+            options.no_make = true;
             at += 1;
-        } else if trim.references.is_none()
+        } else if options.trim.references.is_none()
             && let Some(references) = References::parse(word)
         {
-            trim.references = Some(references);
+            options.trim.references = Some(references);
             at += 1;
         } else {
-            match trim.take(args, at)? {
-                0 => break,
-                words => at += words,
-            }
+            at += match options.trim.take(args, at)? {
+                0 => match Identity::take(&mut options.identity, args, at)? {
+                    0 => return Ok((options, at)),
+                    words => words,
+                },
+                words => words,
+            };
         }
     }
-    let trimming = trim.finish(cx.settings().stream_node_max_entries)?;
-    let wanted = match args.get(at) {
-        b"*" => Wanted::Auto,
-        text => match text.strip_suffix(b"-*") {
-            Some(ms) => Wanted::AutoSequence(parse_u64(ms).map_err(|_| Fault::INVALID_ID)?),
-            None => Wanted::Exact(parse::id(text)?),
-        },
-    };
+}
+
+/// XADD key [NOMKSTREAM] [KEEPREF|DELREF|ACKED] [IDMP pid iid|IDMPAUTO pid] [MAXLEN|MINID [=|~] t [LIMIT n]] <*|id>
+/// field value …
+pub fn xadd(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
+    let (options, at) = options(args)?;
+    let trimming = options.trim.finish(cx.settings().stream_node_max_entries)?;
+    let wanted = Wanted::parse(args.get(at))?;
+    if options.identity.is_some() && wanted != Wanted::Auto {
+        return Err(Fault::IDMP_NOT_AUTO);
+    }
     let fields = args.from(at + 1);
     if fields.is_empty() || !fields.len().is_multiple_of(2) {
         return Err(Fault::arity("xadd"));
@@ -61,45 +110,47 @@ pub fn xadd(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<()
     if matches!(wanted, Wanted::Exact(StreamId::MIN)) {
         return Err(Fault::XADD_ZERO);
     }
-    let key = args.get(1);
+    let (key, now_ms) = (args.get(1), cx.now_ms());
     let stream = cx.stream(key)?;
-    let is_new = stream.is_none();
-    let last = match stream {
-        Some(stream) => stream.last_id,
-        None if no_make => {
-            reply.null();
-            return Ok(());
-        }
-        None => StreamId::MIN,
-    };
-    if last == StreamId::MAX {
-        return Err(Fault::XADD_EXHAUSTED);
+    if stream.is_none() && options.no_make {
+        reply.null();
+        return Ok(());
     }
-    let id = match wanted {
-        Wanted::Exact(id) => Some(id).filter(|&id| id > last),
-        Wanted::Auto => {
-            if cx.now_ms() > last.ms {
-                Some(StreamId::new(cx.now_ms(), 0))
-            } else {
-                last.next()
-            }
-        }
-        Wanted::AutoSequence(ms) => match ms.cmp(&last.ms) {
-            std::cmp::Ordering::Greater => Some(StreamId::new(ms, 0)),
-            std::cmp::Ordering::Equal => last.seq.checked_add(1).map(|seq| StreamId::new(ms, seq)),
-            std::cmp::Ordering::Less => None,
-        },
-    };
-    let id = id.ok_or(Fault::XADD_NOT_GREATER)?;
+    let message = options.identity.map(|identity| identity.message(fields));
+    if let (Some(message), Some(stream)) = (&message, stream)
+        && let Some(id) = message.known(stream, now_ms)
+    {
+        idempotence::note_duplicate(cx, key);
+        reply.id(id);
+        return Ok(());
+    }
+    let (is_new, last) = (stream.is_none(), stream.map_or(StreamId::MIN, |stream| stream.last_id));
+    let id = wanted.after(last, now_ms)?;
     if fields.total_bytes() > ENTRY_MAX_BYTES {
         return Err(Fault::XADD_TOO_LARGE);
     }
+    let limited = match stream {
+        Some(stream) => {
+            retention::admit(stream, 1, fields.total_bytes() as u64)?;
+            stream.retention.trims()
+        }
+        None => false,
+    };
     let record = Record::Add { at: cx.at(key), id, fields: Fields::Args(fields) };
     cx.emit(&record);
     cx.notify_new(is_new, key);
     cx.notify(EventClass::Stream, "xadd", key);
+    if is_new {
+        idempotence::settle_new_stream(cx, key);
+    }
+    if let Some(message) = message {
+        message.remember(cx, key, id, true);
+    }
     if let Some(trimming) = trimming {
         trim::trim(cx, key, &trimming);
+    }
+    if limited {
+        retention::enforce(cx, key);
     }
     reply.id(id);
     Ok(())

@@ -240,19 +240,16 @@ fn bounds_on_what_is_in_flight() {
     world.pass(60);
     world.tell(&[
         ("xreadgroup group g c claim 50 streams s >", "*1|*2|$1|s|*1|*4|$3|3-0|*2|$1|f|$1|v|:60|:1|"),
-        ("xpending s g 2-0 2-0 9", "*1|*4|$3|2-0|$0||:-1|:1|"),
+        ("xpending s g 2-0 2-0 9", "*1|*4|$3|2-0|$0||:-1|:2|"),
         // At its own bound a consumer gets nothing at all.
         ("xreadgroup group g c claim 50 streams s >", "*-1|"),
-        (
-            "xgroup cfgset s g maxpending-consumer",
-            "-ERR unknown subcommand or wrong number of arguments for 'cfgset'. Try XGROUP HELP.|",
-        ),
+        ("xgroup cfgset s g maxpending-consumer", "-ERR wrong number of arguments for 'xgroup|cfgset' command|"),
         ("xgroup cfgset s g maxpending -1", "-ERR value for MAXPENDING must be 0 or more|"),
     ]);
     assert_eq!(world.send(b, "xreadgroup group g c block 0 claim 500 streams s >"), "");
     assert_eq!(world.engine.next_deadline_ms(), None, "there is no room, so no time will help");
     world.say("xgroup cfgset s g maxpending 0 maxpending-consumer 3");
-    assert_eq!(world.read(b), "*1|*2|$1|s|*1|*4|$3|2-0|*2|$1|f|$1|v|:-1|:1|");
+    assert_eq!(world.read(b), "*1|*2|$1|s|*1|*4|$3|2-0|*2|$1|f|$1|v|:-1|:2|");
     assert_eq!((world.stats("max-pending"), world.stats("max-pending-per-consumer")), (":0".into(), ":3".into()));
     world.survives();
 }
@@ -262,10 +259,7 @@ fn consumers_leave_with_care() {
     let mut world = World::with_pending(3);
     world.tell(&[
         ("xgroup delconsumer s g a ifempty", "-ERR the consumer has pending entries|"),
-        (
-            "xgroup delconsumer s g a foo",
-            "-ERR unknown subcommand or wrong number of arguments for 'delconsumer'. Try XGROUP HELP.|",
-        ),
+        ("xgroup delconsumer s g a foo", "-ERR wrong number of arguments for 'xgroup|delconsumer' command|"),
         ("xgroup createconsumer s g 0", ":1|"),
         ("xgroup delconsumer s g a release", ":3|"),
         ("xpending s g", "*4|:3|$3|1-0|$3|3-0|*0|"),

@@ -266,11 +266,23 @@ impl<'a> View<'a> {
         base + n
     }
 
+    /// Bytes of the names and values of the live entries with an ID below `bound`.
+    pub fn payload_before(&self, bound: StreamId) -> u64 {
+        let (mut cursor, mut sum) = (self.cursor(self.group_of(self.first)), 0);
+        while let Some(entry) = cursor.next_live()
+            && entry.id < bound
+        {
+            sum += entry.payload_bytes();
+        }
+        sum
+    }
+
     /// What removing the live entry with this ID does; `None` if there is none.
     pub fn removal(&self, id: StreamId) -> Option<Removal> {
-        let (_, mut cursor) = self.find(id)?;
+        let (entry, mut cursor) = self.find(id)?;
         let slot = cursor.slot - 1;
-        let mut removal = Removal { slot, first: self.first, last: self.last };
+        let payload = entry.payload_bytes();
+        let mut removal = Removal { slot, first: self.first, last: self.last, payload };
         if self.live == 1 {
             return Some(removal);
         }
@@ -292,6 +304,8 @@ pub(super) struct Removal {
     pub first: StreamId,
     /// … and of the last.
     pub last: StreamId,
+    /// Bytes of the entry's names and values.
+    pub payload: u64,
 }
 
 /// A place between two slots of a block.

@@ -78,12 +78,13 @@ fn read_table(reader: &mut Reader<'_>, before: &[Arc<Schema>]) -> Result<Vec<Arc
     Ok(table)
 }
 
-/// Reads packed bytes, walking all of them. IDs must be greater than `after`. Returns also the first ID.
+/// Reads packed bytes, walking all of them. IDs must be greater than `after`. Returns also the first ID and the bytes of
+/// names and values.
 fn read_packed(
     reader: &mut Reader<'_>,
     table: Vec<Arc<Schema>>,
     after: Option<StreamId>,
-) -> Result<(Packer, StreamId), Corrupt> {
+) -> Result<(Packer, StreamId, u64), Corrupt> {
     const WHAT: &str = "entries of a block";
     let corrupt = Corrupt { what: WHAT };
     let slots = reader.count(WHAT)?;
@@ -95,6 +96,7 @@ fn read_packed(
     let mut first = None;
     let mut last = after;
     let mut walk = Reader::new(bytes);
+    let mut payload = 0;
     for slot in 0..slots {
         let offset = bytes.len() - walk.rest.len();
         let head = walk.byte(WHAT)?;
@@ -130,10 +132,14 @@ fn read_packed(
         }
         let strings = match usize::from(head & 7) {
             0 => walk.count(WHAT)?.checked_mul(2).ok_or(corrupt)?,
-            number => packer.table.get(number - 1).ok_or(corrupt)?.field_count(),
+            number => {
+                let schema = packer.table.get(number - 1).ok_or(corrupt)?;
+                payload += schema.name_bytes() as u64;
+                schema.field_count()
+            }
         };
         for _ in 0..strings {
-            walk.bytes(WHAT)?;
+            payload += walk.bytes(WHAT)?.len() as u64;
         }
         first = first.or(Some(id));
         last = Some(id);
@@ -142,7 +148,7 @@ fn read_packed(
     if !walk.is_empty() {
         return Err(corrupt);
     }
-    Ok((packer, first.ok_or(corrupt)?))
+    Ok((packer, first.ok_or(corrupt)?, payload))
 }
 
 impl Entries {
@@ -191,20 +197,21 @@ impl Entries {
         let mut last = None;
         for _ in 0..reader.count(WHAT)? {
             let table = read_table(reader, &before)?;
-            let (mut packer, first) = read_packed(reader, table, last)?;
+            let (mut packer, first, payload) = read_packed(reader, table, last)?;
             last = Some(packer.last);
             let live = packer.slots as u32;
             let block = Block::seal(&mut packer, Some(&before));
             before = block.table().clone();
-            entries.push_sealed(block, first, live);
+            entries.push_sealed(block, first, live, payload);
             entries.len += u64::from(live);
+            entries.payload += payload;
         }
         Arc::make_mut(&mut entries.open).recent = before.to_vec();
         let taken = reader.uint(WHAT)?;
         if taken > 0 {
             let weight = reader.uint(WHAT)?;
             let table = read_table(reader, &before)?;
-            let (packer, first) = read_packed(reader, table, last)?;
+            let (packer, first, payload) = read_packed(reader, table, last)?;
             if taken < packer.slots as u64 || taken > u64::from(u32::MAX) || weight > u64::from(u32::MAX) {
                 return Err(Corrupt { what: WHAT });
             }
@@ -215,14 +222,16 @@ impl Entries {
             open.taken = taken as usize;
             open.weight = weight as usize;
             open.packer = packer;
+            open.payload = payload;
             entries.len += open.live as u64;
+            entries.payload += payload;
         }
         Ok(entries)
     }
 
     /// Does everything hold that this collection promises? Decodes every entry. The error says what does not.
     pub fn check(&self) -> Result<(), String> {
-        let (mut len, mut blocks, mut last) = (0, 0, None);
+        let (mut len, mut blocks, mut last, mut payload) = (0, 0, None, 0);
         for (number, slot) in self.spans.iter().enumerate() {
             let count = slot.span.block_count();
             let live = slot.span.live_before(count);
@@ -233,9 +242,17 @@ impl Entries {
             if slot.live != live || slot.first != slot.span.first() {
                 return fault(format!("{} live from {}, its blocks say {live} from another", slot.live, slot.first));
             }
+            if slot.payload != slot.span.payload_before(count) {
+                return fault(format!("{} bytes of names and values", slot.payload));
+            }
+            payload += slot.payload;
             for block in 0..count {
                 let view = self.view(Place { span: number, block });
                 check_block(view, &mut last).or_else(|what| fault(format!("block {block}: {what}")))?;
+                let bytes = slot.span.payload_before(block + 1) - slot.span.payload_before(block);
+                if bytes != view.cursor(0).map(|entry| entry.payload_bytes()).sum::<u64>() {
+                    return fault(format!("block {block}: {bytes} bytes of names and values"));
+                }
                 if view.deleted.is_empty() {
                     let packer = Packer::of(view, &[]);
                     if packer.bytes != view.bytes
@@ -255,6 +272,12 @@ impl Entries {
         }
         if open.live > 0 {
             check_block(open.view(), &mut last).map_err(|what| format!("open block: {what}"))?;
+        }
+        if open.payload != open.view().cursor(0).map(|entry| entry.payload_bytes()).sum::<u64>() {
+            return Err(format!("open block: {} bytes of names and values", open.payload));
+        }
+        if payload + open.payload != self.payload {
+            return Err(format!("{} bytes of names and values", self.payload));
         }
         len += open.live as u64;
         if (len, blocks) != (self.len, self.sealed) {

@@ -38,6 +38,21 @@ impl<'a> Entry<'a> {
         Fields { schema: self.schema, body: self.body, at, index: 0, count }
     }
 
+    /// Bytes of its names and values.
+    #[inline]
+    pub fn payload_bytes(&self) -> u64 {
+        let Some(schema) = self.schema else {
+            return self.fields().map(|(name, value)| (name.len() + value.len()) as u64).sum();
+        };
+        let (mut at, mut sum) = (0, schema.name_bytes());
+        for _ in 0..schema.field_count() {
+            let len = read_uint(self.body, &mut at) as usize;
+            sum += len;
+            at += len;
+        }
+        sum as u64
+    }
+
     /// Appends the entry as a reply: an array of its ID and the array of its fields and values.
     #[inline]
     pub fn write(&self, out: &mut Vec<u8>) {

@@ -75,6 +75,8 @@ struct SpanSlot {
     first: StreamId,
     /// Its live entries.
     live: u64,
+    /// Bytes of their names and values.
+    payload: u64,
     span: Arc<Span>,
 }
 
@@ -109,6 +111,8 @@ pub struct Entries {
     len: u64,
     /// Sealed blocks.
     sealed: usize,
+    /// Bytes of the names and values of the live entries.
+    payload: u64,
 }
 
 impl Entries {
@@ -122,6 +126,13 @@ impl Entries {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// Bytes of the field names and values of all live entries, as they were given: a name counts with every entry, though
+    /// it may be stored once. IDs and what storing takes do not count.
+    #[inline]
+    pub fn payload_bytes(&self) -> u64 {
+        self.payload
     }
 
     /// Memory that the entries take, in bytes, as far as it can be told without the allocator's share. Looks at every
@@ -172,29 +183,34 @@ impl Entries {
         if open.taken == 0 {
             open.first = id;
         }
+        let payload = fields.clone().map(|(name, value)| (name.len() + value.len()) as u64).sum::<u64>();
         open.packer.push(id, fields, number, &open.recent);
         open.last = id;
         open.live += 1;
         open.taken += 1;
         open.weight += cost;
+        open.payload += payload;
         self.len += 1;
+        self.payload += payload;
     }
 
     /// Moves the open block, which has a live entry, behind the sealed ones.
     fn seal(&mut self) {
         let open = Arc::make_mut(&mut self.open);
         let before = self.spans.back().map(|slot| slot.span.last_block().table());
+        let payload = open.payload;
         let (block, first, live) = open.seal(before);
-        self.push_sealed(block, first, live);
+        self.push_sealed(block, first, live, payload);
     }
 
-    fn push_sealed(&mut self, block: block::Block, first: StreamId, live: u32) {
+    fn push_sealed(&mut self, block: block::Block, first: StreamId, live: u32, payload: u64) {
         if self.spans.back().is_none_or(|slot| slot.span.is_full()) {
-            self.spans.push_back(SpanSlot { first, live: 0, span: Arc::new(Span::default()) });
+            self.spans.push_back(SpanSlot { first, live: 0, payload: 0, span: Arc::new(Span::default()) });
         }
         let slot = self.spans.back_mut().expect("a span was there or was made");
-        Arc::make_mut(&mut slot.span).push(block, first, live);
+        Arc::make_mut(&mut slot.span).push(block, first, live, payload);
         slot.live += u64::from(live);
+        slot.payload += payload;
         self.sealed += 1;
     }
 
@@ -321,11 +337,38 @@ impl Entries {
         Some(view.at(view.nth_live_slot(n as usize)).id)
     }
 
+    /// The first ID behind the oldest entries that have together at least so many bytes of names and values: what stays
+    /// first when they go. `None` if all entries together have fewer.
+    pub fn after_bytes(&self, mut excess: u64) -> Option<StreamId> {
+        if excess > self.payload {
+            return None;
+        }
+        let mut start = self.first_id()?;
+        for slot in &self.spans {
+            if excess <= slot.payload {
+                let (block, rest) = slot.span.block_of_byte(excess);
+                (start, excess) = (slot.span.view(block).first, rest);
+                break;
+            }
+            excess -= slot.payload;
+            start = slot.span.last().next()?;
+        }
+        let mut entries = self.range(start, StreamId::MAX);
+        let mut last = start;
+        while excess > 0 {
+            let entry = entries.next()?;
+            excess = excess.saturating_sub(entry.payload_bytes());
+            last = entry.id;
+        }
+        Some(entries.next().map_or(last.next().unwrap_or(StreamId::MAX), |entry| entry.id))
+    }
+
     /// Removes the entry with this ID. Returns whether there was one.
     pub fn remove(&mut self, id: StreamId, limits: NodeLimits) -> bool {
         let Some(place) = self.locate(id) else { return false };
         let Some(removal) = self.view(place).removal(id) else { return false };
         self.len -= 1;
+        self.payload -= removal.payload;
         if place.span == self.spans.len() {
             Arc::make_mut(&mut self.open).remove(removal);
             return true;
@@ -333,6 +376,7 @@ impl Entries {
         let slot = &mut self.spans[place.span];
         let span = Arc::make_mut(&mut slot.span);
         slot.live -= 1;
+        slot.payload -= removal.payload;
         self.sealed -= usize::from(span.remove(place.block, removal, limits));
         if span.is_empty() {
             self.spans.remove(place.span);
@@ -355,14 +399,17 @@ impl Entries {
         };
         for slot in self.spans.drain(..whole) {
             removed += slot.live;
+            self.payload -= slot.payload;
             self.sealed -= slot.span.block_count();
             detached.push(slot.span);
         }
         if whole < begun {
             let slot = &mut self.spans[0];
             let span = Arc::make_mut(&mut slot.span);
-            let (gone, count) = span.trim_before(bound);
+            let (gone, count, payload) = span.trim_before(bound);
             slot.live -= count;
+            slot.payload -= payload;
+            self.payload -= payload;
             slot.first = span.first();
             removed += count;
             if !gone.is_empty() {
@@ -371,7 +418,10 @@ impl Entries {
             }
         }
         if self.open.live > 0 && self.open.first < bound {
-            removed += Arc::make_mut(&mut self.open).trim_before(bound);
+            let open = Arc::make_mut(&mut self.open);
+            let before = open.payload;
+            removed += open.trim_before(bound);
+            self.payload -= before - open.payload;
         }
         self.len -= removed;
         (removed, detached)
@@ -395,6 +445,7 @@ impl Entries {
     pub fn pop_span(&mut self) -> Option<Arc<Span>> {
         let slot = self.spans.pop_front()?;
         self.len -= slot.live;
+        self.payload -= slot.payload;
         self.sealed -= slot.span.block_count();
         Some(slot.span)
     }

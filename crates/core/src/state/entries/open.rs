@@ -23,6 +23,8 @@ pub(super) struct Open {
     pub taken: usize,
     /// What they cost together.
     pub weight: usize,
+    /// Bytes of the live entries' names and values.
+    pub payload: u64,
     /// The schemas of the block before, whether it is still there or not: what the next entries will have too.
     pub recent: Vec<Arc<Schema>>,
 }
@@ -71,6 +73,7 @@ impl Open {
         self.live = 0;
         self.taken = 0;
         self.weight = 0;
+        self.payload = 0;
     }
 
     /// Makes a sealed block of the live entries, at least one, and begins anew. An open block that has lost entries is
@@ -100,6 +103,7 @@ impl Open {
         }
         (self.first, self.last) = (removal.first, removal.last);
         self.live -= 1;
+        self.payload -= removal.payload;
         self.delete_bits()[removal.slot / 64] |= 1 << (removal.slot % 64);
     }
 
@@ -113,12 +117,14 @@ impl Open {
             self.clear(KEPT_WHEN_EMPTY_BYTES);
             return before as u64;
         }
+        let payload = self.view().payload_before(bound);
         let view = self.view();
         let mut cursor = view.seek(bound);
         let slot = cursor.slot;
         let gone = slot - count_below(view.deleted, slot);
         self.first = cursor.next_live().expect("the last live entry is not below the bound").id;
         self.live -= gone;
+        self.payload -= payload;
         set_below(self.delete_bits(), slot);
         gone as u64
     }

@@ -16,6 +16,8 @@ pub struct Schema {
     pieces: Box<[u8]>,
     /// Where each piece ends, and how long the name in it is.
     names: Box<[Name]>,
+    /// Bytes of all names.
+    name_bytes: usize,
 }
 
 struct Name {
@@ -34,6 +36,7 @@ impl Schema {
         let mut digits = itoa::Buffer::new();
         let mut pieces = Vec::new();
         let mut ends = Vec::with_capacity(count);
+        let mut name_bytes = 0;
         for name in names {
             if ends.is_empty() {
                 pieces.push(b'*');
@@ -43,18 +46,25 @@ impl Schema {
             pieces.extend_from_slice(digits.format(name.len()).as_bytes());
             pieces.extend_from_slice(b"\r\n");
             pieces.extend_from_slice(name);
+            name_bytes += name.len();
             pieces.extend_from_slice(b"\r\n$");
             let end = u32::try_from(pieces.len()).expect("field names are bounded by the largest entry");
             ends.push(Name { end, len: name.len() as u32 });
         }
         pieces.extend_from_slice(&[0; SHORT_BYTES]);
-        Schema { pieces: pieces.into(), names: ends.into() }
+        Schema { pieces: pieces.into(), names: ends.into(), name_bytes }
     }
 
     /// Number of fields.
     #[inline]
     pub fn field_count(&self) -> usize {
         self.names.len()
+    }
+
+    /// Bytes of all names.
+    #[inline]
+    pub fn name_bytes(&self) -> usize {
+        self.name_bytes
     }
 
     /// The bytes of all pieces: what the names add to a reply.

@@ -17,6 +17,8 @@ pub struct Span {
     firsts: VecDeque<StreamId>,
     /// Live entries of each block.
     lives: VecDeque<u32>,
+    /// Bytes of the names and values of the live entries of each block.
+    payloads: VecDeque<u64>,
     blocks: VecDeque<Block>,
 }
 
@@ -27,7 +29,7 @@ impl Span {
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        let each = size_of::<StreamId>() + size_of::<u32>();
+        let each = size_of::<StreamId>() + size_of::<u32>() + size_of::<u64>();
         size_of::<Span>() + self.blocks.iter().map(|block| each + block.memory_bytes()).sum::<usize>()
     }
 
@@ -82,7 +84,24 @@ impl Span {
         unreachable!("the caller counted the live entries of this span");
     }
 
-    pub(super) fn push(&mut self, block: Block, first: StreamId, live: u32) {
+    /// Bytes of the names and values of the live entries in the blocks before this one.
+    pub(super) fn payload_before(&self, index: usize) -> u64 {
+        self.payloads.range(..index).sum()
+    }
+
+    /// The block with the entry behind which `excess` bytes lie before the block's own, and what is left of `excess` there.
+    pub(super) fn block_of_byte(&self, mut excess: u64) -> (usize, u64) {
+        for (index, &payload) in self.payloads.iter().enumerate() {
+            if excess <= payload {
+                return (index, excess);
+            }
+            excess -= payload;
+        }
+        unreachable!("the caller counted the bytes of this span");
+    }
+
+    pub(super) fn push(&mut self, block: Block, first: StreamId, live: u32, payload: u64) {
+        self.payloads.push_back(payload);
         self.firsts.push_back(first);
         self.lives.push_back(live);
         self.blocks.push_back(block);
@@ -95,6 +114,7 @@ impl Span {
             return true;
         }
         self.lives[index] -= 1;
+        self.payloads[index] -= removal.payload;
         let was_first = self.firsts[index] != removal.first;
         self.firsts[index] = removal.first;
         let block = &mut self.blocks[index];
@@ -107,6 +127,7 @@ impl Span {
     fn take_out(&mut self, index: usize) {
         self.firsts.remove(index);
         self.lives.remove(index);
+        self.payloads.remove(index);
         self.blocks.remove(index);
     }
 
@@ -123,20 +144,24 @@ impl Span {
         let Some(first) = after.or_else(|| index.checked_sub(1).filter(|&before| fits(before))) else { return false };
         let joined = Block::joined(self.view(first), self.view(first + 1), self.blocks[first].table());
         self.lives[first] += self.lives[first + 1];
+        self.payloads[first] += self.payloads[first + 1];
         self.blocks[first] = joined;
         self.take_out(first + 1);
         true
     }
 
     /// Takes away all entries with an ID below `bound`: whole blocks in a span of their own, and of the block that
-    /// stays in part, only their bits. Returns that span and how many entries went in all.
-    pub(super) fn trim_before(&mut self, bound: StreamId) -> (Span, u64) {
+    /// stays in part, only their bits. Returns that span, how many entries went in all, and how many bytes of names and
+    /// values.
+    pub(super) fn trim_before(&mut self, bound: StreamId) -> (Span, u64, u64) {
         let begun = count_front(&self.firsts, |&first| first < bound);
         let whole = if begun > 0 && self.blocks[begun - 1].last < bound { begun } else { begun.saturating_sub(1) };
-        let mut removed = 0;
+        let (mut removed, mut payload) = (0, 0);
         let mut gone = Span::default();
         if whole > 0 {
             removed = self.live_before(whole);
+            payload = self.payload_before(whole);
+            self.payloads.drain(..whole);
             self.firsts.drain(..whole);
             self.lives.drain(..whole);
             gone.blocks = self.blocks.drain(..whole).collect();
@@ -148,10 +173,13 @@ impl Span {
             let rest = view.live - (slot - count_below(view.deleted, slot));
             let first = cursor.next_live().expect("the last live entry is not below the bound").id;
             removed += (view.live - rest) as u64;
+            let gone_here = view.payload_before(bound);
+            payload += gone_here;
+            self.payloads[0] -= gone_here;
             self.firsts[0] = first;
             self.lives[0] = rest as u32;
             set_below(self.blocks[0].deleted_mut(), slot);
         }
-        (gone, removed)
+        (gone, removed, payload)
     }
 }

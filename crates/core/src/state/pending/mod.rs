@@ -270,6 +270,17 @@ impl Pel {
         removed
     }
 
+    /// Makes every entry of `consumer` what `change` says, in ID order; their IDs stay. Answers how many they were. Each
+    /// chunk that has some is packed anew, once.
+    pub fn change_all_of(&mut self, consumer: ConsumerRef, mut change: impl FnMut(Pending) -> Pending) -> u64 {
+        let mut changed = 0;
+        for node in self.nodes.iter_mut().filter(|node| node.node.count_of(consumer) > 0) {
+            changed += u64::from(node.node.count_of(consumer));
+            node.change_all_of(consumer, &mut change);
+        }
+        changed
+    }
+
     /// Takes a part out, from the end, so that a list of millions can be freed in slices: dropping the part is short
     /// work. `None` when the list is empty.
     pub fn pop_node(&mut self) -> Option<Detached> {

@@ -435,6 +435,22 @@ impl NodeRef {
         count
     }
 
+    /// Makes every entry of `consumer` what `change` says.
+    pub fn change_all_of(&mut self, consumer: ConsumerRef, mut change: impl FnMut(Pending) -> Pending) {
+        let renewed = self.node.chunks.iter().map(|target| {
+            if !target.may_have(consumer) || !target.chunk.has_consumer(consumer) {
+                return target.clone();
+            }
+            let entries: Vec<Pending> = target
+                .chunk
+                .entries()
+                .map(|entry| if entry.consumer == consumer { change(entry) } else { entry })
+                .collect();
+            ChunkRef::of(Chunk::from_entries(&entries))
+        });
+        *self = NodeRef::of_chunks(renewed.collect());
+    }
+
     /// Everything that must hold of a node, what the references say of it included.
     pub fn check(&self) -> Result<(), String> {
         let node = &*self.node;

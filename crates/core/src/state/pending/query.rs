@@ -158,44 +158,36 @@ impl Pel {
     /// and then by ID. Opens only the nodes and chunks that can hold one of them, and looks through each once for what
     /// it takes from it.
     pub fn oldest_first(&self, delivered_at_or_before_ms: u64, limit: usize) -> Vec<Pending> {
-        self.oldest_between(None, delivered_at_or_before_ms, limit)
+        self.oldest(delivered_at_or_before_ms, limit, false)
     }
 
-    /// As [`Pel::oldest_first`], without the entries that were delivered at or before `after_ms`. Has to look into each
-    /// part that holds such an entry.
-    pub fn oldest_between(&self, after_ms: Option<u64>, at_or_before_ms: u64, limit: usize) -> Vec<Pending> {
-        // The key of a part is not above that of anything in it that counts: its smallest time, its first ID. So whatever
-        // comes up as an entry is the next one. Of the parts of an open part only the next is queued: the others are not
-        // before it.
+    /// As [`Pel::oldest_first`], of the entries that a consumer has. Passes over nodes and chunks in which nobody has any;
+    /// has to look into those that hold both kinds.
+    pub fn oldest_owned(&self, delivered_at_or_before_ms: u64, limit: usize) -> Vec<Pending> {
+        self.oldest(delivered_at_or_before_ms.min(NEVER_MS - 1), limit, true)
+    }
+
+    fn oldest(&self, bound_ms: u64, limit: usize, owned: bool) -> Vec<Pending> {
+        // The key of a part is not above that of anything in it: its smallest time, its first ID. So whatever comes up
+        // as an entry is the next one. Of the parts of an open part only the next is queued: the others are not before it.
         let mut open: BinaryHeap<Reverse<(u64, StreamId, Part)>> = BinaryHeap::new();
-        let least_ms = after_ms.map_or(0, |ms| ms.saturating_add(1));
         let offer = |open: &mut BinaryHeap<_>, time: u64, id: StreamId, part: Part| {
-            let time = time.max(least_ms);
-            if time <= at_or_before_ms {
+            if time <= bound_ms {
                 open.push(Reverse((time, id, part)));
             }
         };
         for (node_at, node) in self.nodes.iter().enumerate() {
-            offer(&mut open, node.min_time, node.first, Part::Node(node_at));
+            if !owned || node.node.count_of(ConsumerRef::NOBODY) < node.len {
+                offer(&mut open, node.min_time, node.first, Part::Node(node_at));
+            }
         }
-        let before_all = after_ms.map(|ms| (ms, usize::MAX));
         let mut found = Vec::new();
         while found.len() < limit
             && let Some(Reverse((time, _, part))) = open.pop()
         {
             let (node_at, chunk_before, entry_before) = match part {
-                // Left out times hide which chunk comes next: then all are queued.
-                Part::Node(node_at) if after_ms.is_some() => {
-                    for (chunk_at, chunk) in self.nodes[node_at].node.chunks.iter().enumerate() {
-                        offer(&mut open, chunk.min_time, chunk.first, Part::Chunk(node_at, chunk_at));
-                    }
-                    (node_at, None, None)
-                }
                 Part::Node(node_at) => (node_at, Some(None), None),
-                Part::Chunk(node_at, chunk_at) => {
-                    let next_chunk = after_ms.is_none().then_some(Some((time, chunk_at)));
-                    (node_at, next_chunk, Some((chunk_at, before_all)))
-                }
+                Part::Chunk(node_at, chunk_at) => (node_at, Some(Some((time, chunk_at))), Some((chunk_at, None))),
                 Part::Entry(node_at, chunk_at, index) => {
                     found.push(self.nodes[node_at].node.chunks[chunk_at].chunk.entry(index));
                     (node_at, None, Some((chunk_at, Some((time, index)))))
@@ -207,15 +199,28 @@ impl Pel {
             {
                 offer(&mut open, time, chunks[chunk_at].first, Part::Chunk(node_at, chunk_at));
             }
-            if let Some((chunk_at, before)) = entry_before
-                && let Some((time, index)) = next_by_time(chunks[chunk_at].chunk.times(), before)
-            {
-                offer(&mut open, time, chunks[chunk_at].chunk.id(index), Part::Entry(node_at, chunk_at, index));
+            let Some((chunk_at, before)) = entry_before else { continue };
+            let chunk = &chunks[chunk_at].chunk;
+            let next = match chunk.only_consumer() {
+                _ if !owned => next_by_time(chunk.times(), before),
+                Some(ConsumerRef::NOBODY) => None,
+                Some(_) => next_by_time(chunk.times(), before),
+                None => {
+                    let of_someone =
+                        |(time, of): (u64, ConsumerRef)| if of == ConsumerRef::NOBODY { NEVER_MS } else { time };
+                    next_by_time(chunk.times().zip(chunk.consumers()).map(of_someone), before)
+                }
+            };
+            if let Some((time, index)) = next {
+                offer(&mut open, time, chunk.id(index), Part::Entry(node_at, chunk_at, index));
             }
         }
         found
     }
 }
+
+/// Later than any time that is asked for.
+const NEVER_MS: u64 = u64::MAX;
 
 /// What follows `before` in the order of times and then of places: the time and the place.
 fn next_by_time(times: impl Iterator<Item = u64>, before: Option<(u64, usize)>) -> Option<(u64, usize)> {

@@ -115,10 +115,10 @@ fn same_answers(pel: &Pel, model: &Model, dice: &mut Dice, kind: &Kind) {
     let limit = dice.below(300) as usize;
     let mut oldest: Vec<Pending> = model.values().filter(|p| p.delivered_ms <= bound).copied().collect();
     oldest.sort_by_key(|p| (p.delivered_ms, p.id));
-    let after = kind.time(dice);
-    let mut later: Vec<Pending> = oldest.iter().filter(|p| p.delivered_ms > after).copied().collect();
-    later.truncate(limit);
-    assert_eq!(pel.oldest_between(Some(after), bound, limit), later);
+    let owned = |p: &&Pending| p.consumer != ConsumerRef::NOBODY && p.delivered_ms != u64::MAX;
+    let mut oldest_owned: Vec<Pending> = oldest.iter().filter(owned).copied().collect();
+    oldest_owned.truncate(limit);
+    assert_eq!(pel.oldest_owned(bound, limit), oldest_owned);
     oldest.truncate(limit);
     assert_eq!(pel.oldest_first(bound, limit), oldest);
 }
@@ -191,6 +191,21 @@ fn runs_like_the_model(kind: Kind) {
                 let before = model.len();
                 model.retain(|_, p| p.consumer != consumer);
                 assert_eq!(pel.remove_consumer(consumer), (before - model.len()) as u64);
+                pel.check().unwrap();
+            }
+            55 if growing && dice.one_in(kind.steps / 100 + 1) => {
+                // Everything of one consumer goes to another.
+                let (from, to) = (kind.consumer(dice), kind.consumer(dice));
+                let mut count = 0;
+                for p in model.values_mut().filter(|p| p.consumer == from) {
+                    (p.consumer, p.delivered_ms, count) = (to, count, count + 1);
+                }
+                let mut time = 0;
+                let changed = pel.change_all_of(from, |p| {
+                    time += 1;
+                    Pending { consumer: to, delivered_ms: time - 1, ..p }
+                });
+                assert_eq!(changed, count);
                 pel.check().unwrap();
             }
             55 if !growing => {

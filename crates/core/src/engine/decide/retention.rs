@@ -1,0 +1,35 @@
+//! The bounds that an operator has set for a stream, as XADD meets them.
+
+use crate::engine::Cx;
+use crate::engine::fault::Fault;
+use crate::record::Record;
+use crate::state::stream::Stream;
+
+/// May so many entries of so many bytes be added? A stream that discards new ones says no when it is full.
+#[inline]
+pub fn admit(stream: &Stream, entries: u64, bytes: u64) -> Result<(), Fault> {
+    let retention = &stream.retention;
+    if !retention.discard_new {
+        return Ok(());
+    }
+    let over = |bound: u64, there: u64, more: u64| bound > 0 && there.saturating_add(more) > bound;
+    let full = |name: &str, bound: u64| {
+        Fault::owned(format!("ERR The stream is full: {name} {bound} is reached and it discards new entries"))
+    };
+    if over(retention.max_len, stream.entries.len(), entries) {
+        return Err(full("MAXLEN", retention.max_len));
+    }
+    if over(retention.max_bytes, stream.entries.payload_bytes(), bytes) {
+        return Err(full("MAXBYTES", retention.max_bytes));
+    }
+    Ok(())
+}
+
+/// Removes what is beyond the bounds of the stream under `key`.
+pub fn enforce(cx: &mut Cx<'_>, key: &[u8]) {
+    let (at, now_ms) = (cx.at(key), cx.now_ms());
+    let bound = cx.stream(key).ok().flatten().and_then(|stream| stream.bound_at(now_ms));
+    if let Some(before) = bound {
+        cx.emit(&Record::Trim { at, before });
+    }
+}

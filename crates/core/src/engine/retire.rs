@@ -1,0 +1,127 @@
+//! RETAIN acked: an entry goes as soon as every group is done with it, that is, every group's position is at or past it
+//! and it is pending in none. Without groups nothing goes.
+//!
+//! Whatever can make an entry free is a record, and this runs right behind it. An acknowledgement or a delivery without
+//! one names its entries: each is looked up in every group, and what is free behind no kept entry is one `Trim`. What may
+//! free any number of entries (a range is acknowledged, a group is destroyed or moved, a consumer removed, the setting made) is followed by a
+//! *sweep*: the part of the stream between the front that is done and the slowest position is walked in slices, the first
+//! at once and the rest one a turn. Sweeps are not stored: applying such a record notes one, also at a restart, and so
+//! does restoring a stream with this setting.
+
+use smallvec::SmallVec;
+
+use super::Engine;
+use crate::id::StreamId;
+use crate::record::{At, Ids, Record};
+use crate::state::keyspace::Value;
+use crate::state::stream::Stream;
+
+/// Entries that one slice of a sweep looks at.
+const SLICE: usize = 500;
+
+type Found = SmallVec<[StreamId; 8]>;
+
+impl Engine {
+    /// The stream under a key if it retains by acknowledgement and has groups.
+    fn retiring(&self, at: At<'_>) -> Option<&Stream> {
+        match &self.state.db(at.db).get_any(at.key)?.value {
+            Value::Stream(stream) if stream.retention.acked && !stream.groups.is_empty() => Some(stream),
+            _ => None,
+        }
+    }
+
+    /// Removes what a record has made free. Call after it was applied.
+    #[inline]
+    pub(super) fn retire(&mut self, record: &Record<'_>) {
+        if !self.state.retires {
+            return;
+        }
+        match record {
+            Record::Acknowledge { at, ids, .. } | Record::Drop { at, ids, .. } => {
+                let Some(stream) = self.retiring(*at) else { return };
+                let free: Found = ids.iter().filter(|&id| stream.is_free(id) && stream.entries.contains(id)).collect();
+                self.remove_free(*at, free);
+            }
+            Record::Deliver { at, after, last, no_ack: true, .. } => {
+                let Some(stream) = self.retiring(*at) else { return };
+                let from = after.next().unwrap_or(StreamId::MAX);
+                let given = stream.entries.range(from, *last).map(|entry| entry.id);
+                let free: Found = given.filter(|&id| stream.is_free(id)).collect();
+                self.remove_free(*at, free);
+            }
+            Record::AcknowledgeRange { at, .. }
+            | Record::RetentionSettings { at, .. }
+            | Record::GroupCreate { at, .. }
+            | Record::GroupPosition { at, .. }
+            | Record::GroupDestroy { at, .. }
+            | Record::ConsumerDelete { at, .. } => {
+                self.sweep(at.db, at.key);
+            }
+            _ => {}
+        }
+    }
+
+    /// Removes these entries, which are free, and whatever else stands before all that is not.
+    fn remove_free(&mut self, at: At<'_>, mut free: Found) {
+        if free.is_empty() {
+            return;
+        }
+        let Some(stream) = self.retiring(at) else { return };
+        let done = stream.done_below();
+        let front = stream.first_id() < done;
+        free.retain(|id| *id >= done);
+        if front {
+            self.emit(&Record::Trim { at, before: done });
+        }
+        if !free.is_empty() {
+            free.sort_unstable();
+            free.dedup();
+            self.emit(&Record::TrimEntries { at, ids: Ids::Slice(&free) });
+        }
+    }
+
+    /// Does one slice of the sweep of a key, if one is noted.
+    fn sweep(&mut self, db: usize, key: &[u8]) {
+        let Some(&(from, to)) = self.state.sweeps.get(&(db, key.into())) else { return };
+        let at = At { db, key };
+        let Some(stream) = self.retiring(at) else {
+            self.state.sweeps.remove(&(db, key.into()));
+            return;
+        };
+        let done = stream.done_below();
+        let front = stream.entries.first_id().is_some_and(|first| first < done);
+        let end = stream.slowest_position().unwrap_or(StreamId::MIN).min(to);
+        let (mut free, mut looked, mut next) = (Found::new(), 0, None);
+        if from.max(done) <= end {
+            for entry in stream.entries.range(from.max(done), end).take(SLICE) {
+                looked += 1;
+                next = entry.id.next();
+                if stream.is_free(entry.id) {
+                    free.push(entry.id);
+                }
+            }
+        }
+        match next {
+            Some(next) if looked == SLICE => {
+                self.state.sweeps.insert((db, key.into()), (next, to));
+            }
+            _ => {
+                self.state.sweeps.remove(&(db, key.into()));
+            }
+        }
+        if front {
+            self.emit(&Record::Trim { at, before: done });
+        }
+        if !free.is_empty() {
+            self.emit(&Record::TrimEntries { at, ids: Ids::Slice(&free) });
+        }
+    }
+
+    /// Goes on with one sweep. Call once a turn.
+    pub(super) fn sweep_some(&mut self) {
+        let first = self.state.sweeps.keys().next().cloned();
+        if let Some((db, key)) = first {
+            self.sweep(db, &key);
+        }
+    }
+}
