@@ -16,9 +16,6 @@ pub const ARGUMENTS_MAX_UNAUTHENTICATED: usize = 10;
 /// … of no more than this many bytes each. Redis: 16384.
 pub const BULK_MAX_UNAUTHENTICATED_BYTES: usize = 16 * 1024;
 
-/// Largest string value. Redis: `proto-max-bulk-len`, 512 MiB.
-pub const STRING_MAX_BYTES: usize = 512 * 1024 * 1024;
-
 /// Largest sum of field and value bytes of one stream entry. Redis: `STREAM_LISTPACK_MAX_SIZE`, 1 GiB.
 pub const ENTRY_MAX_BYTES: usize = 1 << 30;
 

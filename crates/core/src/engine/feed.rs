@@ -17,7 +17,7 @@ impl Engine {
         if client.closing || client.killed {
             return;
         }
-        if client.input.is_empty() && client.wait.is_none() {
+        if client.input.is_empty() && client.wait.is_none() && !client.held_back {
             // The usual case: whole commands, carried out from where they arrived.
             let done = self.carry_out(index, bytes, facts);
             if let Some(client) = self.client_mut(index) {
@@ -37,7 +37,7 @@ impl Engine {
     /// Carries out what a connection has left, if it may.
     pub(super) fn go_on(&mut self, index: ClientIndex, facts: &Facts<'_>) {
         let Some(client) = self.client_mut(index) else { return };
-        if client.wait.is_some() || client.input.is_empty() {
+        if client.wait.is_some() || client.held_back || client.input.is_empty() {
             return;
         }
         let mut input = std::mem::take(&mut client.input);
@@ -58,7 +58,7 @@ impl Engine {
 
     /// Goes on with every connection that may.
     pub fn resume(&mut self, facts: &Facts<'_>) {
-        while let Some(index) = self.resume.pop() {
+        while let Some(index) = self.resume.pop_front() {
             self.go_on(index, facts);
         }
     }
@@ -82,6 +82,9 @@ impl Engine {
                             // Decoded again when the pause is over.
                             decoder.reset();
                             self.paused.push(index);
+                            if let Some(client) = self.client_mut(index) {
+                                client.held_back = true;
+                            }
                             break;
                         }
                         self.execute(index, args, facts);

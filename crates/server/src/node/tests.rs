@@ -168,6 +168,24 @@ fn everysec_syncs_a_second_later_and_no_does_not() {
     }
 }
 
+/// Two commits' worth of replies are held at once; each is told of its own.
+#[test]
+fn a_reply_about_an_older_record_does_not_wait_for_a_newer_one() {
+    let (mut node, world, client) = node(&[], true);
+    let other = node.on_open("127.0.0.1:3".into(), "127.0.0.1:2".into(), 1000);
+    send(&mut node, &world, client, "XADD old 1-1 a b\r\n");
+    let first = end_turn(&mut node, &world).commit.unwrap();
+    send(&mut node, &world, client, "XADD new 1-1 a b\r\n");
+    send(&mut node, &world, other, "XLEN old\r\n");
+    assert!(end_turn(&mut node, &world).commit.is_none());
+    let mut flush = Vec::new();
+    node.take_flush(&mut flush);
+    done(&mut node, first);
+    node.take_flush(&mut flush);
+    assert!(flush.contains(&other), "nobody else would look at it again before the next commit is done");
+    assert_eq!(received(&mut node, other), ":1\r\n");
+}
+
 #[test]
 fn waitaof_waits_for_the_sync_or_for_its_time() {
     let (mut node, world, client) = node(&[("appendfsync", "no")], true);
