@@ -42,3 +42,7 @@ pub const SLOTS_PER_MARK: usize = 8;
 
 /// Most places that one SCAN looks at, whatever its COUNT: a call must stay short.
 pub const SCAN_PLACES_MAX: usize = 50_000;
+
+/// With more replies than this waiting to be sent to a connection its next command is not carried out yet: one packet of
+/// short commands may ask for any number of long replies.
+pub const OUTPUT_AHEAD_MAX_BYTES: usize = 16 * 1024 * 1024;

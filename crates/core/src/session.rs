@@ -113,6 +113,8 @@ pub struct Client {
     pub wait: Option<Box<Wait>>,
     /// Its next command is held back by CLIENT PAUSE.
     pub held_back: bool,
+    /// Its next command is held back until some of its output has been sent.
+    pub output_full: bool,
     /// To be closed once its output has been sent. Nothing more is read from it.
     pub closing: bool,
     /// To be closed at once.
@@ -156,6 +158,7 @@ impl Client {
             watches: BTreeMap::new(),
             wait: None,
             held_back: false,
+            output_full: false,
             closing: false,
             killed: false,
             decoder: Decoder::default(),

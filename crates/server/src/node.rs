@@ -194,7 +194,13 @@ impl Node {
         if let Some(client) = self.engine.client_mut(index) {
             client.sent_bytes += n as u64;
             client.output.advance(n);
+            self.engine.output_taken(index);
         }
+    }
+
+    /// Is there a client that may go on without anything having happened? The next turn should begin at once.
+    pub fn can_go_on(&self) -> bool {
+        self.engine.can_resume()
     }
 
     /// A client.

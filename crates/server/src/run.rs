@@ -238,7 +238,7 @@ impl Server {
         }
         let garbage = self.free_garbage();
         let pressed = self.node.is_pressed();
-        if again || garbage || !self.later.is_empty() || (!self.again.is_empty() && !pressed) {
+        if again || garbage || !self.later.is_empty() || self.node.can_go_on() || (!self.again.is_empty() && !pressed) {
             return Some(Duration::ZERO);
         }
         deadline_ms = [deadline_ms, self.accept_retry_ms, self.sweep_deadline_ms()].into_iter().flatten().min();

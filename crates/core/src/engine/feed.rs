@@ -5,6 +5,7 @@ use super::{Engine, Pause};
 use crate::command::table::{self, CommandId, Flags};
 use crate::engine::blocked::ClientIndex;
 use crate::engine::facts::Facts;
+use crate::limits::OUTPUT_AHEAD_MAX_BYTES;
 use crate::resp::decode::{Caps, Step};
 use crate::resp::encode::Reply;
 
@@ -56,6 +57,22 @@ impl Engine {
         client.input = input;
     }
 
+    /// Output of a connection was sent: it may go on at the next [`Engine::resume`].
+    pub fn output_taken(&mut self, index: ClientIndex) {
+        if let Some(client) = self.client_mut(index)
+            && client.output_full
+            && client.output.len() <= OUTPUT_AHEAD_MAX_BYTES
+        {
+            client.output_full = false;
+            self.resume.push_back(index);
+        }
+    }
+
+    /// Is there a connection that may go on?
+    pub fn can_resume(&self) -> bool {
+        !self.resume.is_empty()
+    }
+
     /// Goes on with every connection that may.
     pub fn resume(&mut self, facts: &Facts<'_>) {
         while let Some(index) = self.resume.pop_front() {
@@ -70,6 +87,10 @@ impl Engine {
         let mut done = 0;
         while done < input.len() {
             let Some(client) = self.client_mut(index) else { return input.len() };
+            if client.output.len() > OUTPUT_AHEAD_MAX_BYTES {
+                client.output_full = true;
+                break;
+            }
             let authenticated = client.authenticated;
             let caps = Caps { bulk_max: self.settings.bulk_max_bytes as usize, authenticated };
             let rest = &input[done..];

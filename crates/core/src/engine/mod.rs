@@ -497,7 +497,8 @@ impl Engine {
         }
         Reply { out, protocol }.error(&reason);
         self.statistics.note_error(&reason);
-        if let Some(spec) = spec {
+        // Containers share one number, under which nothing is counted.
+        if let Some(spec) = spec.filter(|spec| spec.id != CommandId::Container) {
             self.statistics.of(spec).rejected += 1;
         }
     }

@@ -168,6 +168,30 @@ fn everysec_syncs_a_second_later_and_no_does_not() {
     }
 }
 
+/// One packet of short commands that ask for long replies takes memory for a few of these at a time.
+#[test]
+fn long_replies_are_made_when_those_before_were_sent() {
+    let (mut node, world, client) = node(&[], false);
+    let value = "v".repeat(1 << 20);
+    send(&mut node, &world, client, &format!("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n${}\r\n{value}\r\n", value.len()));
+    assert_eq!(received(&mut node, client), "+OK\r\n");
+    send(&mut node, &world, client, &"GET k\r\n".repeat(100));
+    send(&mut node, &world, client, "PING\r\n");
+    let mut replies = String::new();
+    for turn in 0.. {
+        assert!(turn < 100, "it goes on");
+        let waiting = node.client(client).unwrap().output.len();
+        assert!(waiting < 18 << 20, "{waiting} bytes");
+        if waiting == 0 {
+            break;
+        }
+        replies.push_str(&received(&mut node, client));
+        end_turn(&mut node, &world);
+    }
+    assert_eq!(replies.matches('$').count(), 100);
+    assert!(replies.ends_with("+PONG\r\n"));
+}
+
 /// Two commits' worth of replies are held at once; each is told of its own.
 #[test]
 fn a_reply_about_an_older_record_does_not_wait_for_a_newer_one() {
