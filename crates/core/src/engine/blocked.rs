@@ -8,8 +8,14 @@ use crate::limits::DATABASES;
 /// Index of a client in the engine's table.
 pub type ClientIndex = usize;
 
-/// Who waits for one key, by ticket.
-type Queue = BTreeMap<u64, ClientIndex>;
+/// Who waits for one key.
+#[derive(Debug, Default)]
+struct Queue {
+    /// By ticket.
+    waiters: BTreeMap<u64, ClientIndex>,
+    /// Is the key in the list of those at which something happened?
+    listed: bool,
+}
 
 /// Queues of waiting readers by key, and their deadlines.
 #[derive(Debug)]
@@ -19,7 +25,7 @@ pub struct Blocked {
     deadlines: BTreeSet<(u64, ClientIndex)>,
     waiting: usize,
     tickets: u64,
-    /// Keys at which something happened that may end a wait, in order, each once.
+    /// Keys at which something happened that may end a wait, in order; each once while its queue lives.
     ready: Vec<(usize, Box<[u8]>)>,
 }
 
@@ -61,7 +67,7 @@ impl Blocked {
     /// Puts a client in the queues of its keys.
     pub fn add(&mut self, client: ClientIndex, db: usize, keys: &[Box<[u8]>], ticket: u64, deadline_ms: Option<u64>) {
         for key in keys {
-            self.queues[db].entry(key.clone()).or_default().insert(ticket, client);
+            self.queues[db].entry(key.clone()).or_default().waiters.insert(ticket, client);
         }
         if let Some(deadline_ms) = deadline_ms {
             self.deadlines.insert((deadline_ms, client));
@@ -80,8 +86,8 @@ impl Blocked {
     ) {
         for key in keys {
             if let Some(queue) = self.queues[db].get_mut(key) {
-                queue.remove(&ticket);
-                if queue.is_empty() {
+                queue.waiters.remove(&ticket);
+                if queue.waiters.is_empty() {
                     self.queues[db].remove(key);
                 }
             }
@@ -105,24 +111,31 @@ impl Blocked {
     /// Something happened at a key.
     #[inline]
     pub fn signal(&mut self, db: usize, key: &[u8]) {
-        if !self.is_empty()
-            && self.queues[db].contains_key(key)
-            && !self.ready.iter().any(|(d, k)| *d == db && **k == *key)
+        if let Some(queue) = self.queues[db].get_mut(key)
+            && !queue.listed
         {
+            queue.listed = true;
             self.ready.push((db, key.into()));
         }
     }
 
     /// Something happened at every key of a database.
     pub fn signal_all(&mut self, db: usize) {
-        let keys: Vec<_> = self.queues[db].keys().cloned().collect();
-        for key in keys {
-            self.signal(db, &key);
+        for (key, queue) in &mut self.queues[db] {
+            if !queue.listed {
+                queue.listed = true;
+                self.ready.push((db, key.clone()));
+            }
         }
     }
 
     /// The keys at which something happened since the last call.
     pub fn take_ready(&mut self) -> Vec<(usize, Box<[u8]>)> {
+        for (db, key) in &self.ready {
+            if let Some(queue) = self.queues[*db].get_mut(key) {
+                queue.listed = false;
+            }
+        }
         std::mem::take(&mut self.ready)
     }
 
@@ -136,11 +149,33 @@ impl Blocked {
     pub fn queue(&self, db: usize, key: &[u8]) -> Vec<(u64, ClientIndex)> {
         self.queues[db]
             .get(key)
-            .map_or_else(Vec::new, |queue| queue.iter().map(|(&ticket, &client)| (ticket, client)).collect())
+            .map_or_else(Vec::new, |queue| queue.waiters.iter().map(|(&ticket, &client)| (ticket, client)).collect())
     }
 
     /// The earliest deadline, and whose it is.
     pub fn next_deadline(&self) -> Option<(u64, ClientIndex)> {
         self.deadlines.first().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_ready_once_until_it_is_taken() {
+        let mut blocked = Blocked::default();
+        let keys: Vec<Box<[u8]>> = vec![b"a".as_slice().into(), b"b".as_slice().into()];
+        blocked.add(1, 0, &keys, 1, None);
+        blocked.signal(0, b"b");
+        blocked.signal_all(0);
+        blocked.signal(0, b"nobody waits here");
+        let ready = |blocked: &mut Blocked| blocked.take_ready().into_iter().map(|(_, key)| key).collect::<Vec<_>>();
+        assert_eq!(ready(&mut blocked), [keys[1].clone(), keys[0].clone()]);
+        assert!(!blocked.has_ready());
+        blocked.signal(0, b"a");
+        assert_eq!(ready(&mut blocked), [keys[0].clone()]);
+        blocked.remove(1, 0, &keys, 1, None);
+        assert_eq!((blocked.key_count(), blocked.len()), (0, 0));
     }
 }
