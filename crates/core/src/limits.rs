@@ -16,9 +16,6 @@ pub const ARGUMENTS_MAX_UNAUTHENTICATED: usize = 10;
 /// … of no more than this many bytes each. Redis: 16384.
 pub const BULK_MAX_UNAUTHENTICATED_BYTES: usize = 16 * 1024;
 
-/// Largest string value. Redis: `proto-max-bulk-len`, 512 MiB.
-pub const STRING_MAX_BYTES: usize = 512 * 1024 * 1024;
-
 /// Largest sum of field and value bytes of one stream entry. Redis: `STREAM_LISTPACK_MAX_SIZE`, 1 GiB.
 pub const ENTRY_MAX_BYTES: usize = 1 << 30;
 
@@ -45,3 +42,7 @@ pub const SLOTS_PER_MARK: usize = 8;
 
 /// Most places that one SCAN looks at, whatever its COUNT: a call must stay short.
 pub const SCAN_PLACES_MAX: usize = 50_000;
+
+/// With more replies than this waiting to be sent to a connection its next command is not carried out yet: one packet of
+/// short commands may ask for any number of long replies.
+pub const OUTPUT_AHEAD_MAX_BYTES: usize = 16 * 1024 * 1024;

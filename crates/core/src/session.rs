@@ -1,5 +1,7 @@
 //! What the server knows of one connection: how it speaks, who it is, what it has queued and watches, what it waits for.
 
+use std::collections::BTreeMap;
+
 use crate::command::args::OwnedArgs;
 use crate::command::table::CommandId;
 use crate::engine::pubsub::Subscriptions;
@@ -33,12 +35,8 @@ pub struct Transaction {
 }
 
 /// A key that WATCH looks at, as it was.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Watch {
-    /// Its database.
-    pub db: usize,
-    /// The key.
-    pub key: Box<[u8]>,
     /// Its version then: `State::watch_version`.
     pub version: u64,
     /// There was no such key.
@@ -125,12 +123,16 @@ pub struct Client {
     pub no_touch: bool,
     /// Between MULTI and EXEC.
     pub transaction: Option<Box<Transaction>>,
-    /// WATCH.
-    pub watches: Vec<Watch>,
+    /// WATCH, by database and key.
+    pub watches: BTreeMap<(usize, Box<[u8]>), Watch>,
     /// What it is subscribed to, if to anything.
     pub subscriptions: Option<Box<Subscriptions>>,
     /// Waits in a blocking read.
     pub wait: Option<Box<Wait>>,
+    /// Its next command is held back by CLIENT PAUSE.
+    pub held_back: bool,
+    /// Its next command is held back until some of its output has been sent.
+    pub output_full: bool,
     /// To be closed once its output has been sent. Nothing more is read from it.
     pub closing: bool,
     /// To be closed at once.
@@ -171,9 +173,11 @@ impl Client {
             no_evict: false,
             no_touch: false,
             transaction: None,
-            watches: Vec::new(),
+            watches: BTreeMap::new(),
             subscriptions: None,
             wait: None,
+            held_back: false,
+            output_full: false,
             closing: false,
             killed: false,
             decoder: Decoder::default(),

@@ -8,7 +8,7 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
-use impel_core::resp::decode::split_words;
+use impel_core::settings::text::{self, Directive};
 use impel_core::settings::{self, Applied, Settings};
 
 /// How deep `include` may go.
@@ -86,16 +86,16 @@ pub fn read(words: &[Vec<u8>]) -> Result<Invocation, ConfigError> {
         _ => {}
     }
     let mut reading = Reading { settings: Settings::default(), notes: Vec::new() };
-    let mut config_file = String::new();
-    let mut options = words;
-    if let Some((first, rest)) = words.split_first()
-        && !first.starts_with(b"--")
-    {
-        config_file = String::from_utf8_lossy(first).into_owned();
+    let place = "command line";
+    let line = text::parse_command_line(words)
+        .map_err(|error| ConfigError::Wrong { place: place.into(), what: error.to_string() })?;
+    let config_file = line.file.map_or_else(String::new, |file| String::from_utf8_lossy(&file).into_owned());
+    if !config_file.is_empty() {
         reading.file(&config_file, 0)?;
-        options = rest;
     }
-    reading.options(options)?;
+    for option in &line.options {
+        reading.follow(place, option, 0)?;
+    }
     let Reading { settings, notes } = reading;
     Ok(Invocation::Serve(Box::new(Start { settings, config_file, notes })))
 }
@@ -119,8 +119,8 @@ struct Reading {
 }
 
 impl Reading {
-    fn apply(&mut self, place: &str, name: &[u8], words: &[&[u8]]) -> Result<(), ConfigError> {
-        match self.settings.apply(name, words) {
+    fn apply(&mut self, place: &str, directive: &Directive) -> Result<(), ConfigError> {
+        match self.settings.apply(&directive.name, &directive.words) {
             Ok(Applied::Honoured(_)) => Ok(()),
             Ok(Applied::Known(name)) => {
                 self.notes.push(format!("{place}: {name} is taken and has no meaning here"));
@@ -130,69 +130,28 @@ impl Reading {
         }
     }
 
-    fn options(&mut self, words: &[Vec<u8>]) -> Result<(), ConfigError> {
-        let place = "command line";
-        let mut rest = words;
-        while let Some((first, more)) = rest.split_first() {
-            let Some(name) = first.strip_prefix(b"--").filter(|name| !name.is_empty()) else {
-                let what = format!("'{}' is not an option", String::from_utf8_lossy(first));
-                return Err(ConfigError::Wrong { place: place.into(), what });
-            };
-            // A value may begin with two dashes as well: the first one does not end the option unless it is a name.
-            let count = more
-                .iter()
-                .enumerate()
-                .position(|(at, word)| match word.strip_prefix(b"--") {
-                    Some(name) => at > 0 || settings::is_known(name),
-                    None => false,
-                })
-                .unwrap_or(more.len());
-            let values: Vec<&[u8]> = more[..count].iter().map(Vec::as_slice).collect();
-            if name.eq_ignore_ascii_case(b"include") {
-                for file in values {
-                    self.file(&String::from_utf8_lossy(file), 1)?;
-                }
-            } else {
-                self.apply(place, name, &values)?;
-            }
-            rest = &more[count..];
+    /// Does what a line of a file or an option says.
+    fn follow(&mut self, place: &str, directive: &Directive, depth: usize) -> Result<(), ConfigError> {
+        if !directive.is_include() {
+            return self.apply(place, directive);
         }
-        Ok(())
+        if depth == INCLUDE_DEPTH_MAX {
+            return Err(ConfigError::Wrong { place: place.into(), what: "too many files include each other".into() });
+        }
+        directive.words.iter().try_for_each(|file| self.file(&String::from_utf8_lossy(file), depth + 1))
     }
 
     fn file(&mut self, file: &str, depth: usize) -> Result<(), ConfigError> {
         let unreadable = |source| ConfigError::File { file: file.into(), source };
-        let mut text = Vec::new();
+        let mut bytes = Vec::new();
         match file {
-            "-" => std::io::stdin().read_to_end(&mut text).map(|_| ()).map_err(unreadable)?,
-            file => text = fs::read(Path::new(file)).map_err(unreadable)?,
+            "-" => std::io::stdin().read_to_end(&mut bytes).map(|_| ()).map_err(unreadable)?,
+            file => bytes = fs::read(Path::new(file)).map_err(unreadable)?,
         }
-        let (mut bytes, mut spans) = (Vec::new(), Vec::new());
-        for (number, line) in text.split(|&byte| byte == b'\n').enumerate() {
-            let line = line.trim_ascii();
-            if line.is_empty() || line[0] == b'#' {
-                continue;
-            }
-            let place = format!("{file}:{}", number + 1);
-            bytes.clear();
-            spans.clear();
-            if split_words(line, &mut bytes, &mut spans).is_none() {
-                return Err(ConfigError::Wrong { place, what: "unbalanced quotes".into() });
-            }
-            let words: Vec<&[u8]> = spans.iter().map(|&(start, end)| &bytes[start..end]).collect();
-            let Some((name, values)) = words.split_first() else { continue };
-            if !name.eq_ignore_ascii_case(b"include") {
-                self.apply(&place, name, values)?;
-                continue;
-            }
-            if depth == INCLUDE_DEPTH_MAX {
-                return Err(ConfigError::Wrong { place, what: "too many files include each other".into() });
-            }
-            for other in values {
-                self.file(&String::from_utf8_lossy(other), depth + 1)?;
-            }
-        }
-        Ok(())
+        let place = |line: usize| format!("{file}:{line}");
+        let directives = text::parse_file(&bytes)
+            .map_err(|error| ConfigError::Wrong { place: place(error.position), what: error.to_string() })?;
+        directives.iter().try_for_each(|directive| self.follow(&place(directive.position), directive, depth))
     }
 }
 

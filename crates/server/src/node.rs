@@ -71,7 +71,7 @@ impl Node {
     /// The state has been read back: it stands for `position`, and all of that is durable. With `log` what changes from
     /// now on is handed over.
     pub fn restored(&mut self, position: u64, log: bool, now_ms: u64) {
-        self.engine.durable = position;
+        (self.engine.durable, self.engine.synced) = (position, position);
         if log {
             self.engine.log.enable(position);
         }
@@ -143,6 +143,9 @@ impl Node {
     /// The commit in flight is done: everything up to `end` is in the log and, if `synced`, survives a crash.
     pub fn on_committed(&mut self, end: u64, synced: bool, bytes: Vec<u8>) {
         self.commits.done(end, synced, bytes);
+        if synced {
+            self.engine.synced = self.engine.synced.max(end);
+        }
         self.engine.on_durable(end);
     }
 
@@ -191,7 +194,13 @@ impl Node {
         if let Some(client) = self.engine.client_mut(index) {
             client.sent_bytes += n as u64;
             client.output.advance(n);
+            self.engine.output_taken(index);
         }
+    }
+
+    /// Is there a client that may go on without anything having happened? The next turn should begin at once.
+    pub fn can_go_on(&self) -> bool {
+        self.engine.can_resume()
     }
 
     /// A client.

@@ -75,6 +75,8 @@ pub struct Server {
     scratch: Vec<ClientIndex>,
     accept_retry_ms: Option<u64>,
     next_sweep_ms: u64,
+    /// Requests made while a request was being carried out, for the next turn.
+    later: Vec<Request>,
     exit: Option<bool>,
 }
 
@@ -134,6 +136,7 @@ impl Server {
             scratch: Vec::new(),
             accept_retry_ms: None,
             next_sweep_ms: now_ms + SWEEP_MS,
+            later: Vec::new(),
             exit: None,
         })
     }
@@ -213,7 +216,8 @@ impl Server {
             ::log::info!("a signal asks the server to end");
         }
         let mut save = None;
-        for request in requests {
+        let later = std::mem::take(&mut self.later);
+        for request in later.into_iter().chain(requests) {
             match request {
                 Request::Sleep { us } => std::thread::sleep(Duration::from_micros(us)),
                 Request::Shutdown { save: wanted } => (shutdown, save) = (true, wanted),
@@ -234,7 +238,7 @@ impl Server {
         }
         let garbage = self.free_garbage();
         let pressed = self.node.is_pressed();
-        if again || garbage || (!self.again.is_empty() && !pressed) {
+        if again || garbage || !self.later.is_empty() || self.node.can_go_on() || (!self.again.is_empty() && !pressed) {
             return Some(Duration::ZERO);
         }
         deadline_ms = [deadline_ms, self.accept_retry_ms, self.sweep_deadline_ms()].into_iter().flatten().min();

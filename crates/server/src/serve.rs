@@ -45,19 +45,20 @@ fn serve(start: Start) -> Result<bool, Box<dyn std::error::Error>> {
     for note in notes {
         ::log::info!("{note}");
     }
-    let mut pid_file = None;
-    if !settings.pidfile.is_empty() {
-        match fs::write(&settings.pidfile, format!("{}\n", std::process::id())) {
-            Ok(()) => pid_file = Some(settings.pidfile.clone()),
-            Err(error) => ::log::warn!("cannot write the pid file {}: {error}", settings.pidfile),
-        }
-    }
     raise_descriptor_limit(&mut settings);
-    let result = Server::start(settings, &config_file).map(Server::run);
+    let pid_file = Some(settings.pidfile.clone()).filter(|path| !path.is_empty());
+    // The file is written by who got sockets and folder: a second server must not touch the file of the first.
+    let server = Server::start(settings, &config_file)?;
+    if let Some(path) = &pid_file
+        && let Err(error) = fs::write(path, format!("{}\n", std::process::id()))
+    {
+        ::log::warn!("cannot write the pid file {path}: {error}");
+    }
+    let ended_well = server.run();
     if let Some(path) = pid_file {
         let _ = fs::remove_file(path);
     }
-    result
+    Ok(ended_well)
 }
 
 /// Sees to it that `maxclients` connections can be open, or lowers it to what can.

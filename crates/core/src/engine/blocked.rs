@@ -27,6 +27,12 @@ pub enum Signal {
     Room,
 }
 
+impl Signal {
+    fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
+
 /// Who waits for a key.
 #[derive(Debug, Default)]
 struct Queue {
@@ -38,6 +44,8 @@ struct Queue {
     claims: usize,
     /// By [`Signal::Room`].
     crowded: usize,
+    /// Signals, as bits, with which the key is in the list of those at which something happened.
+    listed: u8,
 }
 
 /// Queues of waiting readers by key, and their deadlines.
@@ -142,28 +150,36 @@ impl Blocked {
         if self.is_empty() {
             return;
         }
-        let Some(queue) = self.queues[db].get(key) else { return };
+        let Some(queue) = self.queues[db].get_mut(key) else { return };
         let concerned = match what {
             Signal::Any => queue.clients.len(),
             Signal::Pending => queue.pending,
             Signal::Claimable => queue.claims,
             Signal::Room => queue.crowded,
         };
-        if concerned > 0 && !self.ready.iter().any(|(d, k, w)| *d == db && **k == *key && *w == what) {
+        if concerned > 0 && queue.listed & what.bit() == 0 {
+            queue.listed |= what.bit();
             self.ready.push((db, key.into(), what));
         }
     }
 
     /// Something happened at every key of a database.
     pub fn signal_all(&mut self, db: usize) {
-        let keys: Vec<_> = self.queues[db].keys().cloned().collect();
-        for key in keys {
-            self.signal(db, &key, Signal::Any);
+        for (key, queue) in &mut self.queues[db] {
+            if queue.listed & Signal::Any.bit() == 0 {
+                queue.listed |= Signal::Any.bit();
+                self.ready.push((db, key.clone(), Signal::Any));
+            }
         }
     }
 
     /// The keys at which something happened since the last call.
     pub fn take_ready(&mut self) -> Vec<(usize, Box<[u8]>, Signal)> {
+        for (db, key, _) in &self.ready {
+            if let Some(queue) = self.queues[*db].get_mut(key) {
+                queue.listed = 0;
+            }
+        }
         std::mem::take(&mut self.ready)
     }
 
@@ -193,5 +209,32 @@ impl Blocked {
     /// Readers with CLAIM whose time has come.
     pub fn due_claims(&self, now_ms: u64) -> Vec<ClientIndex> {
         self.claims.iter().take_while(|&&(ms, _)| ms <= now_ms).map(|&(_, client)| client).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::args::OwnedArgs;
+    use crate::command::table::CommandId;
+    use crate::engine::Engine;
+
+    #[test]
+    fn a_key_is_ready_once_until_it_is_taken() {
+        let mut blocked = Blocked::default();
+        let keys: Vec<Box<[u8]>> = vec![b"a".as_slice().into(), b"b".as_slice().into()];
+        let wait = Engine::wait_for(CommandId::XRead, OwnedArgs::default(), 0, keys.clone(), None);
+        blocked.add(1, &wait);
+        blocked.signal(0, b"b", Signal::Any);
+        blocked.signal_all(0);
+        blocked.signal(0, b"nobody waits here", Signal::Any);
+        blocked.signal(0, b"a", Signal::Room);
+        let ready = |blocked: &mut Blocked| blocked.take_ready().into_iter().map(|(_, key, _)| key).collect::<Vec<_>>();
+        assert_eq!(ready(&mut blocked), [keys[1].clone(), keys[0].clone()]);
+        assert!(!blocked.has_ready());
+        blocked.signal(0, b"a", Signal::Any);
+        assert_eq!(ready(&mut blocked), [keys[0].clone()]);
+        blocked.remove(1, &wait);
+        assert_eq!((blocked.key_count(), blocked.len()), (0, 0));
     }
 }

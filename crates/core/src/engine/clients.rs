@@ -27,16 +27,21 @@ impl Engine {
     pub(crate) fn time_out(&mut self, index: ClientIndex) -> bool {
         let Some(wait) = self.client(index).and_then(|client| client.wait.as_deref()) else { return false };
         let command = wait.command;
-        let durable = self.log.is_enabled() && self.durable >= self.log.position();
+        let synced = self.is_synced();
         self.end_wait(index, |reply| match command {
             CommandId::Wait => reply.int(0),
             CommandId::WaitAof => {
                 reply.array(2);
-                reply.int(durable.into());
+                reply.int(synced.into());
                 reply.int(0);
             }
             _ => reply.null_array(),
         })
+    }
+
+    /// Does everything so far survive a crash?
+    pub(crate) fn is_synced(&self) -> bool {
+        self.log.is_enabled() && self.synced >= self.log.position()
     }
 
     /// CLIENT UNBLOCK: ends a wait that is the client's own wish, not one for the process to finish something.

@@ -136,7 +136,6 @@ faults! {
     OFFSET_RANGE = "ERR offset is out of range";
     SAME_OBJECT = "ERR source and destination objects are the same";
     DB_RANGE = "ERR DB index is out of range";
-    DB_INVALID = "ERR invalid DB index";
     DB_INVALID_FIRST = "ERR invalid first DB index";
     DB_INVALID_SECOND = "ERR invalid second DB index";
     INVALID_CURSOR = "ERR invalid cursor";

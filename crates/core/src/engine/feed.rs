@@ -5,6 +5,7 @@ use super::{Engine, Pause};
 use crate::command::table::{self, CommandId, Flags};
 use crate::engine::blocked::ClientIndex;
 use crate::engine::facts::Facts;
+use crate::limits::OUTPUT_AHEAD_MAX_BYTES;
 use crate::resp::decode::{Caps, Step};
 use crate::resp::encode::Reply;
 
@@ -17,7 +18,7 @@ impl Engine {
         if client.closing || client.killed {
             return;
         }
-        if client.input.is_empty() && client.wait.is_none() {
+        if client.input.is_empty() && client.wait.is_none() && !client.held_back {
             // The usual case: whole commands, carried out from where they arrived.
             let done = self.carry_out(index, bytes, facts);
             if let Some(client) = self.client_mut(index) {
@@ -37,7 +38,7 @@ impl Engine {
     /// Carries out what a connection has left, if it may.
     pub(super) fn go_on(&mut self, index: ClientIndex, facts: &Facts<'_>) {
         let Some(client) = self.client_mut(index) else { return };
-        if client.wait.is_some() || client.input.is_empty() {
+        if client.wait.is_some() || client.held_back || client.input.is_empty() {
             return;
         }
         let mut input = std::mem::take(&mut client.input);
@@ -56,9 +57,25 @@ impl Engine {
         client.input = input;
     }
 
+    /// Output of a connection was sent: it may go on at the next [`Engine::resume`].
+    pub fn output_taken(&mut self, index: ClientIndex) {
+        if let Some(client) = self.client_mut(index)
+            && client.output_full
+            && client.output.len() <= OUTPUT_AHEAD_MAX_BYTES
+        {
+            client.output_full = false;
+            self.resume.push_back(index);
+        }
+    }
+
+    /// Is there a connection that may go on?
+    pub fn can_resume(&self) -> bool {
+        !self.resume.is_empty()
+    }
+
     /// Goes on with every connection that may.
     pub fn resume(&mut self, facts: &Facts<'_>) {
-        while let Some(index) = self.resume.pop() {
+        while let Some(index) = self.resume.pop_front() {
             self.go_on(index, facts);
         }
     }
@@ -70,6 +87,10 @@ impl Engine {
         let mut done = 0;
         while done < input.len() {
             let Some(client) = self.client_mut(index) else { return input.len() };
+            if client.output.len() > OUTPUT_AHEAD_MAX_BYTES {
+                client.output_full = true;
+                break;
+            }
             let authenticated = client.authenticated;
             let caps = Caps { bulk_max: self.settings.bulk_max_bytes as usize, authenticated };
             let rest = &input[done..];
@@ -82,6 +103,9 @@ impl Engine {
                             // Decoded again when the pause is over.
                             decoder.reset();
                             self.paused.push(index);
+                            if let Some(client) = self.client_mut(index) {
+                                client.held_back = true;
+                            }
                             break;
                         }
                         self.execute(index, args, facts);

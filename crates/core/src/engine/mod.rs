@@ -24,8 +24,10 @@ mod timers;
 mod txn;
 mod wake;
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use crate::command::args::{Args, OwnedArgs};
 use crate::command::table::{self, CommandId, CommandSpec, Flags};
@@ -71,12 +73,15 @@ pub struct Engine {
     pub log: PendingLog,
     /// Log position up to which everything is durable.
     pub durable: u64,
-    /// Clients whose output waits for a position, in order of position.
-    held: VecDeque<(u64, ClientIndex, u64)>,
+    /// Log position up to which everything survives a crash: behind `durable` under `appendfsync everysec` and `no`.
+    pub synced: u64,
+    /// Clients whose output waits for a position, the smallest first: a reply about an older record may be asked for
+    /// after one about a newer record.
+    held: BinaryHeap<Reverse<(u64, ClientIndex, u64)>>,
     /// Clients that have output to send.
     flush: Vec<ClientIndex>,
     /// Clients with input left that can go on.
-    resume: Vec<ClientIndex>,
+    resume: VecDeque<ClientIndex>,
     /// Until when (Unix ms) and for whom commands are held back.
     pause: Option<(u64, Pause)>,
     paused: Vec<ClientIndex>,
@@ -103,7 +108,7 @@ pub struct Cx<'e> {
     pub spec: &'static CommandSpec,
     /// May this call wait? Not inside a transaction.
     pub may_block: bool,
-    /// A reader that waited and is carried out again: it keeps its deadline.
+    /// A reader that waited and is carried out again.
     pub again: bool,
     /// Set by a read that has nothing to answer yet.
     pub wait: Option<Box<Wait>>,
@@ -173,7 +178,8 @@ impl<'e> Cx<'e> {
     #[inline]
     pub fn slot_in(&self, db: usize, key: &[u8]) -> Option<&Slot> {
         let database = self.engine.state.db(db);
-        let found = database.get(key, self.facts.now_ms);
+        let kept = database.get_any(key);
+        let found = kept.filter(|slot| slot.lives(self.facts.now_ms));
         if self.spec.flags.has(Flags::READONLY) {
             let (hits, misses) = self.lookups.get();
             let hit = u64::from(found.is_some());
@@ -186,6 +192,10 @@ impl<'e> Cx<'e> {
             }
             None => {
                 self.depends_on(database.removed_position);
+                // Its time is over: a crash must not take back the record that set the time.
+                if let Some(over) = kept {
+                    self.depends_on(over.position);
+                }
                 if !self.engine.settings.notify_keyspace_events.is_empty() {
                     self.note_miss(db, key);
                 }
@@ -263,9 +273,10 @@ impl Engine {
             blocked: Blocked::default(),
             log: PendingLog::default(),
             durable: 0,
-            held: VecDeque::new(),
+            synced: 0,
+            held: BinaryHeap::new(),
             flush: Vec::new(),
-            resume: Vec::new(),
+            resume: VecDeque::new(),
             pause: None,
             paused: Vec::new(),
             statistics: Statistics::default(),
@@ -396,10 +407,10 @@ impl Engine {
     /// The log is durable up to `position`: replies that waited for it may leave.
     pub fn on_durable(&mut self, position: u64) {
         self.durable = self.durable.max(position);
-        while let Some(&(waits_for, index, id)) = self.held.front()
+        while let Some(&Reverse((waits_for, index, id))) = self.held.peek()
             && waits_for <= self.durable
         {
-            self.held.pop_front();
+            self.held.pop();
             if self.client(index).is_some_and(|client| client.id == id) {
                 self.list_for_flush(index);
             }
@@ -417,10 +428,7 @@ impl Engine {
         let Some(client) = self.client_mut(index) else { return };
         let id = client.id;
         if client.output.put(bytes, gate, durable) {
-            // Nearly always the newest; a message may wait for something older.
-            let in_order = self.held.back().is_none_or(|&(position, ..)| position <= gate);
-            let at = if in_order { self.held.len() } else { self.held.partition_point(|held| held.0 <= gate) };
-            self.held.insert(at, (gate, index, id));
+            self.held.push(Reverse((gate, index, id)));
         }
         self.list_for_flush(index);
     }
@@ -445,7 +453,8 @@ impl Engine {
     /// the client meanwhile.
     fn finish_command(&mut self, index: ClientIndex, mut out: Vec<u8>, start: usize, gate: u64) {
         let Some(client) = self.client_mut(index) else { return };
-        if client.reply_mode != ReplyMode::On {
+        // A command that waits is answered later: until then it is still the one that CLIENT REPLY SKIP meant.
+        if client.reply_mode != ReplyMode::On && client.wait.is_none() {
             match client.reply_mode {
                 ReplyMode::Off | ReplyMode::Skip => out.truncate(start),
                 ReplyMode::On | ReplyMode::SkipNext => {}
@@ -464,18 +473,11 @@ impl Engine {
     fn judge(&mut self, index: ClientIndex, args: Args<'_>, facts: &Facts<'_>, out: &mut Vec<u8>) -> u64 {
         let client = self.clients[index].as_deref_mut().expect("a command comes from a client");
         let protocol = client.protocol;
-        let mut refuse = |client: &mut Client, text: &[u8]| {
-            if let Some(transaction) = &mut client.transaction {
-                transaction.refused = true;
-            }
-            Reply { out, protocol }.error(text);
-        };
         let spec = match table::resolve(args) {
             Ok(spec) => spec,
             Err(refusal) => {
-                let text = refusal.text(args);
-                refuse(client, &text);
-                self.statistics.note_error(&text);
+                let spec = if let table::Refusal::Arity(spec) = refusal { Some(spec) } else { None };
+                self.refuse(index, spec, &refusal.text(args), out);
                 return 0;
             }
         };
@@ -494,28 +496,39 @@ impl Engine {
             None
         };
         if let Some(fault) = refusal {
-            refuse(client, &fault.0);
-            self.statistics.of(spec).rejected += 1;
-            if spec.id == CommandId::Exec {
-                client.transaction = None;
-                self.forget_watches(index);
-            }
-            self.statistics.note_error(&fault.0);
+            self.refuse(index, Some(spec), &fault.0, out);
             return 0;
         }
         if client.transaction.is_some() && !txn::runs_inside(spec.id) {
-            return match txn::queue(client, spec, args, self.settings.query_buffer_max_bytes as usize) {
-                Ok(()) => {
-                    Reply { out, protocol }.simple("QUEUED");
-                    0
-                }
-                Err(fault) => {
-                    Reply { out, protocol }.error(&fault.0);
-                    0
-                }
-            };
+            match txn::queue(client, spec, args, self.settings.query_buffer_max_bytes as usize) {
+                Ok(()) => Reply { out, protocol }.simple("QUEUED"),
+                Err(fault) => self.refuse(index, Some(spec), &fault.0, out),
+            }
+            return 0;
         }
         self.run(index, spec, args, facts, out, true, false).0
+    }
+
+    /// Answers a command that is not run, nor queued, with an error. A transaction in the making is spoilt; an EXEC that
+    /// is refused ends it.
+    fn refuse(&mut self, index: ClientIndex, spec: Option<&'static CommandSpec>, text: &[u8], out: &mut Vec<u8>) {
+        let Some(client) = self.clients[index].as_deref_mut() else { return };
+        let protocol = client.protocol;
+        let mut reason = Cow::Borrowed(text);
+        if spec.is_some_and(|spec| spec.id == CommandId::Exec) {
+            client.transaction = None;
+            self.forget_watches(index);
+            let text = text.strip_prefix(b"ERR ").unwrap_or(text);
+            reason = [b"EXECABORT Transaction discarded because of: ", text].concat().into();
+        } else if let Some(transaction) = &mut client.transaction {
+            transaction.refused = true;
+        }
+        Reply { out, protocol }.error(&reason);
+        self.statistics.note_error(&reason);
+        // Containers share one number, under which nothing is counted.
+        if let Some(spec) = spec.filter(|spec| spec.id != CommandId::Container) {
+            self.statistics.of(spec).rejected += 1;
+        }
     }
 
     /// Runs a command whose turn it is. Answers the position that the reply depends on, and whether the client waits.
@@ -661,7 +674,7 @@ impl Engine {
         let start = out.len();
         answer(&mut Reply { out: &mut out, protocol });
         self.finish_command(index, out, start, 0);
-        self.resume.push(index);
+        self.resume.push_back(index);
         true
     }
 
@@ -693,7 +706,12 @@ impl Engine {
     /// Ends a pause.
     pub(crate) fn unpause(&mut self) {
         self.pause = None;
-        self.resume.append(&mut self.paused);
+        for index in std::mem::take(&mut self.paused) {
+            if let Some(client) = self.client_mut(index) {
+                client.held_back = false;
+            }
+            self.resume.push_back(index);
+        }
     }
 
     /// Makes what a waiting read needs from its arguments.

@@ -25,17 +25,15 @@ pub(super) fn needs_memory(client: &Client, command: CommandId) -> bool {
         })
 }
 
-/// Queues a command.
+/// Queues a command; an error spoils the transaction, which is the caller's to note.
 pub(super) fn queue(client: &mut Client, spec: &CommandSpec, args: Args<'_>, limit_bytes: usize) -> Result<(), Fault> {
     let Some(transaction) = &mut client.transaction else { return Ok(()) };
     if spec.flags.has(Flags::NO_MULTI) {
-        transaction.refused = true;
         return Err(Fault::owned("ERR Command not allowed inside a transaction"));
     }
     let owned = OwnedArgs::new(args.iter());
     transaction.len_bytes += owned.len_bytes();
     if transaction.len_bytes > limit_bytes {
-        transaction.refused = true;
         transaction.queue = Vec::new();
         return Err(Fault::owned("ERR transaction is larger than client-query-buffer-limit"));
     }
@@ -71,12 +69,13 @@ pub(super) fn watch(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> R
     }
     let db = cx.db;
     for key in args.from(1).iter() {
-        if cx.client().watches.iter().any(|watch| watch.db == db && *watch.key == *key) {
+        let place = (db, key.into());
+        if cx.client().watches.contains_key(&place) {
             continue;
         }
         let missing = cx.slot(key).is_none();
         let version = cx.state().watch_version(db, key, cx.now_ms());
-        cx.client().watches.push(Watch { db, key: key.into(), version, missing });
+        cx.client().watches.insert(place, Watch { version, missing });
         if missing {
             cx.engine.state.watch_missing(db, key);
         }
@@ -95,9 +94,9 @@ impl Engine {
     /// A client watches nothing any more.
     pub(in crate::engine) fn forget_watches(&mut self, index: ClientIndex) {
         let Some(client) = self.client_mut(index) else { return };
-        for watch in std::mem::take(&mut client.watches) {
+        for ((db, key), watch) in std::mem::take(&mut client.watches) {
             if watch.missing {
-                self.state.unwatch_missing(watch.db, &watch.key);
+                self.state.unwatch_missing(db, &key);
             }
         }
     }
@@ -105,9 +104,9 @@ impl Engine {
     /// Has anything that the client watches changed? The reply then depends on those keys.
     fn watches_touched(cx: &mut Cx<'_>) -> bool {
         let watches = std::mem::take(&mut cx.client().watches);
-        let touched = watches.iter().any(|watch| {
-            cx.slot_in(watch.db, &watch.key);
-            cx.state().watch_version(watch.db, &watch.key, cx.now_ms()) != watch.version
+        let touched = watches.iter().any(|((db, key), watch)| {
+            cx.slot_in(*db, key);
+            cx.state().watch_version(*db, key, cx.now_ms()) != watch.version
         });
         cx.client().watches = watches;
         touched

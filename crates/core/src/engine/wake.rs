@@ -139,7 +139,7 @@ impl Engine {
             return;
         }
         self.finish_command(index, out, start, gate);
-        self.resume.push(index);
+        self.resume.push_back(index);
     }
 
     /// A read that waits on keeps the deadline it had, and its place if it has a ticket for it.

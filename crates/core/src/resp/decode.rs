@@ -312,4 +312,26 @@ mod tests {
         decoder.reset();
         assert_eq!(decoder.step(b"*-1\r\n", CAPS), Step::Command(5));
     }
+
+    #[test]
+    fn words_of_a_line() {
+        let check = |line: &str, want: Option<&[&str]>| {
+            let (mut bytes, mut spans) = (Vec::new(), Vec::new());
+            let whole = split_words(line.as_bytes(), &mut bytes, &mut spans);
+            let words: Vec<_> =
+                spans.iter().map(|&(start, end)| std::str::from_utf8(&bytes[start..end]).unwrap()).collect();
+            assert_eq!(whole.map(|()| words.as_slice()), want, "{line}");
+        };
+        check("", Some(&[]));
+        check("  a  b ", Some(&["a", "b"]));
+        check(r#"a "b c" 'd e'"#, Some(&["a", "b c", "d e"]));
+        check(r#""\n\r\t\a\b\x41\\\"\q""#, Some(&["\n\r\t\x07\x08A\\\"q"]));
+        check(r"'a\'b\n'", Some(&[r"a'b\n"]));
+        check(r#"a"b c""#, Some(&["ab c"]));
+        check(r#""\xZZ""#, Some(&["xZZ"]));
+        check(r#""a"b"#, None);
+        check(r#""a"#, None);
+        check("'a", None);
+        check(r#""a\"#, None);
+    }
 }

@@ -2,12 +2,10 @@
 
 use super::{Group, SETTINGS, Setting};
 
-/// Usage and every honoured setting with its range and default, by chapter.
+/// Every honoured setting with its range and default, by chapter.
 pub fn help_text() -> String {
     let mut text = String::from(
-        "Usage: impel [<file>] [--<setting> <value> ...] ...\n\n\
-         <file> holds settings as redis.conf does, one a line. Sizes take the units kb, mb and gb.\n\
-         Settings that only Redis has a use for are accepted and do nothing.\n",
+        "Sizes take the units kb, mb and gb. Settings that only Redis has a use for are accepted and do nothing.\n",
     );
     for (group, title) in Group::TITLES {
         text.push_str(&format!("\n{title}\n"));

@@ -1,6 +1,6 @@
 //! Settings: what CONFIG GET and SET answer, as observed on Redis 8.2.3 unless a test says otherwise; files; command lines.
 
-use super::text::{parse_command_line, parse_file, split_line};
+use super::text::{parse_command_line, parse_file};
 use super::*;
 use crate::command::args::OwnedArgs;
 use crate::resp::encode::Protocol;
@@ -291,30 +291,10 @@ fn files() {
     assert_eq!((directives[0].name.as_slice(), directives[0].words[0].as_slice()), (&b"port"[..], &b"7000"[..]));
     assert_eq!(directives[1].words, [b""]);
     assert_eq!(directives[2].words, [b"a\0b \"c\""]);
-    assert_eq!(directives[3].include(), Some(&b"other file.conf"[..]));
-    assert_eq!(directives[0].include(), None);
+    assert_eq!(directives[3].words, [b"other file.conf"]);
+    assert!(directives[3].is_include() && !directives[0].is_include());
     let error = parse_file(b"timeout 5\nsave \"900 1\n").unwrap_err();
-    assert_eq!((error.position, error.to_string().as_str()), (2, "at 2: unbalanced quotes"));
-}
-
-#[test]
-fn words_of_a_line() {
-    let check = |line: &str, want: Option<&[&str]>| {
-        let words = split_line(line.as_bytes());
-        let words = words.map(|words| words.into_iter().map(|w| String::from_utf8(w).unwrap()).collect::<Vec<_>>());
-        assert_eq!(words.as_deref(), want.map(|w| w.iter().map(|s| s.to_string()).collect::<Vec<_>>()).as_deref());
-    };
-    check("", Some(&[]));
-    check("  a  b ", Some(&["a", "b"]));
-    check(r#"a "b c" 'd e'"#, Some(&["a", "b c", "d e"]));
-    check(r#""\n\r\t\a\b\x41\\\"\q""#, Some(&["\n\r\t\x07\x08A\\\"q"]));
-    check(r"'a\'b\n'", Some(&[r"a'b\n"]));
-    check(r#"a"b c""#, Some(&["ab c"]));
-    check(r#""\xZZ""#, Some(&["xZZ"]));
-    check(r#""a"b"#, None);
-    check(r#""a"#, None);
-    check("'a", None);
-    check(r#""a\"#, None);
+    assert_eq!((error.position, error.to_string().as_str()), (2, "unbalanced quotes"));
 }
 
 #[test]

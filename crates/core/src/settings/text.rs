@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use crate::resp::decode::split_words;
+
 /// A name with its words.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Directive {
@@ -15,12 +17,9 @@ pub struct Directive {
 }
 
 impl Directive {
-    /// The path to read at this place, when that is what the directive says.
-    pub fn include(&self) -> Option<&[u8]> {
-        match self.words.as_slice() {
-            [path] if self.name.eq_ignore_ascii_case(b"include") => Some(path),
-            _ => None,
-        }
+    /// Are the words paths of files to read at this place?
+    pub fn is_include(&self) -> bool {
+        self.name.eq_ignore_ascii_case(b"include")
     }
 }
 
@@ -35,7 +34,7 @@ pub struct TextError {
 
 impl fmt::Display for TextError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "at {}: {}", self.position, self.reason)
+        f.write_str(self.reason)
     }
 }
 
@@ -60,83 +59,11 @@ pub fn parse_file(text: &[u8]) -> Result<Vec<Directive>, TextError> {
     Ok(directives)
 }
 
-/// The words of a line. Within double quotes `\n` `\r` `\t` `\a` `\b` `\xHH` and `\` before any other byte are escapes,
-/// within single quotes only `\'`. A closing quote must end its word. `None` for quotes that do not match.
-pub fn split_line(line: &[u8]) -> Option<Vec<Vec<u8>>> {
-    let mut words = Vec::new();
-    let mut rest = line.trim_ascii();
-    while !rest.is_empty() {
-        let (word, after) = next_word(rest)?;
-        words.push(word);
-        rest = after.trim_ascii_start();
-    }
-    Some(words)
-}
-
-fn next_word(mut rest: &[u8]) -> Option<(Vec<u8>, &[u8])> {
-    let mut word = Vec::new();
-    loop {
-        match *rest {
-            [] => return Some((word, rest)),
-            [byte, ..] if byte.is_ascii_whitespace() => return Some((word, rest)),
-            [quote @ (b'"' | b'\''), ref quoted @ ..] => {
-                rest =
-                    if quote == b'"' { double_quoted(quoted, &mut word)? } else { single_quoted(quoted, &mut word)? };
-                // Another byte behind the quote is a mistake rather than a longer word.
-                return rest.first().is_none_or(u8::is_ascii_whitespace).then_some((word, rest));
-            }
-            [byte, ref after @ ..] => {
-                word.push(byte);
-                rest = after;
-            }
-        }
-    }
-}
-
-fn single_quoted<'a>(mut rest: &'a [u8], word: &mut Vec<u8>) -> Option<&'a [u8]> {
-    loop {
-        match *rest {
-            [] => return None,
-            [b'\'', ref after @ ..] => return Some(after),
-            [b'\\', b'\'', ref after @ ..] => {
-                word.push(b'\'');
-                rest = after;
-            }
-            [byte, ref after @ ..] => {
-                word.push(byte);
-                rest = after;
-            }
-        }
-    }
-}
-
-fn double_quoted<'a>(mut rest: &'a [u8], word: &mut Vec<u8>) -> Option<&'a [u8]> {
-    let hex = |digit: u8| char::from(digit).to_digit(16).map(|value| value as u8);
-    loop {
-        match *rest {
-            [] => return None,
-            [b'"', ref after @ ..] => return Some(after),
-            [b'\\', b'x', high, low, ref after @ ..] if hex(high).is_some() && hex(low).is_some() => {
-                word.push(hex(high)? << 4 | hex(low)?);
-                rest = after;
-            }
-            [b'\\', escaped, ref after @ ..] => {
-                word.push(match escaped {
-                    b'n' => b'\n',
-                    b'r' => b'\r',
-                    b't' => b'\t',
-                    b'a' => 0x07,
-                    b'b' => 0x08,
-                    other => other,
-                });
-                rest = after;
-            }
-            [byte, ref after @ ..] => {
-                word.push(byte);
-                rest = after;
-            }
-        }
-    }
+/// The words of a line, as [`split_words`] finds them; `None` for quotes that do not match.
+fn split_line(line: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let (mut bytes, mut spans) = (Vec::new(), Vec::new());
+    split_words(line, &mut bytes, &mut spans)?;
+    Some(spans.iter().map(|&(start, end)| bytes[start..end].to_vec()).collect())
 }
 
 /// What a command line says.

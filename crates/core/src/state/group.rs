@@ -104,6 +104,8 @@ pub struct Group {
     by_name: BTreeMap<Arc<[u8]>, ConsumerRef>,
     /// Consumers by reference; freed places are used again.
     consumers: Vec<Option<Consumer>>,
+    /// The freed places.
+    free: Vec<ConsumerRef>,
     /// What was set for it.
     pub options: GroupOptions,
     /// What was counted.
@@ -202,13 +204,11 @@ impl Group {
         }
         let name: Arc<[u8]> = name.into();
         let consumer = Consumer { name: name.clone(), seen_ms: now_ms, active_ms: None, pending: 0 };
-        let free = self.consumers.iter().position(Option::is_none);
-        let at = free.unwrap_or_else(|| {
+        let of = self.free.pop().unwrap_or_else(|| {
             self.consumers.push(None);
-            self.consumers.len() - 1
+            ConsumerRef(self.consumers.len() as u32 - 1)
         });
-        self.consumers[at] = Some(consumer);
-        let of = ConsumerRef(at as u32);
+        self.consumers[of.0 as usize] = Some(consumer);
         self.by_name.insert(name, of);
         of
     }
@@ -231,6 +231,7 @@ impl Group {
             assert_eq!(removed, had, "a consumer's count is the number of its pending entries");
         }
         self.consumers[of.0 as usize] = None;
+        self.free.push(of);
         Some(had)
     }
 
@@ -449,6 +450,10 @@ impl Group {
         }
         if self.by_name.len() != self.consumers.iter().flatten().count() {
             return Err("names and consumers differ in number".to_owned());
+        }
+        let is_free = |of: &ConsumerRef| self.consumers.get(of.0 as usize).is_some_and(Option::is_none);
+        if self.by_name.len() + self.free.len() != self.consumers.len() || !self.free.iter().all(is_free) {
+            return Err("the freed places are not the empty ones".to_owned());
         }
         Ok(())
     }

@@ -76,4 +76,6 @@ fn errors_name_their_place() {
 fn a_value_may_look_like_an_option() {
     assert_eq!(serve(&["--requirepass", "--secret", "--port", "5"]).unwrap().settings.requirepass, b"--secret");
     assert!(serve(&["--requirepass", "--port", "5"]).is_err(), "a name is not a value");
+    assert!(serve(&["--save", "--port", "5"]).unwrap().settings.save.is_empty());
+    assert!(serve(&["some.conf", "port", "5"]).unwrap_err().contains("two dashes"));
 }

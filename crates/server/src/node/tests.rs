@@ -168,6 +168,48 @@ fn everysec_syncs_a_second_later_and_no_does_not() {
     }
 }
 
+/// One packet of short commands that ask for long replies takes memory for a few of these at a time.
+#[test]
+fn long_replies_are_made_when_those_before_were_sent() {
+    let (mut node, world, client) = node(&[], false);
+    let value = "v".repeat(1 << 20);
+    send(&mut node, &world, client, &format!("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n${}\r\n{value}\r\n", value.len()));
+    assert_eq!(received(&mut node, client), "+OK\r\n");
+    send(&mut node, &world, client, &"GET k\r\n".repeat(100));
+    send(&mut node, &world, client, "PING\r\n");
+    let mut replies = String::new();
+    for turn in 0.. {
+        assert!(turn < 100, "it goes on");
+        let waiting = node.client(client).unwrap().output.len();
+        assert!(waiting < 18 << 20, "{waiting} bytes");
+        if waiting == 0 {
+            break;
+        }
+        replies.push_str(&received(&mut node, client));
+        end_turn(&mut node, &world);
+    }
+    assert_eq!(replies.matches('$').count(), 100);
+    assert!(replies.ends_with("+PONG\r\n"));
+}
+
+/// Two commits' worth of replies are held at once; each is told of its own.
+#[test]
+fn a_reply_about_an_older_record_does_not_wait_for_a_newer_one() {
+    let (mut node, world, client) = node(&[], true);
+    let other = node.on_open("127.0.0.1:3".into(), "127.0.0.1:2".into(), 1000);
+    send(&mut node, &world, client, "XADD old 1-1 a b\r\n");
+    let first = end_turn(&mut node, &world).commit.unwrap();
+    send(&mut node, &world, client, "XADD new 1-1 a b\r\n");
+    send(&mut node, &world, other, "XLEN old\r\n");
+    assert!(end_turn(&mut node, &world).commit.is_none());
+    let mut flush = Vec::new();
+    node.take_flush(&mut flush);
+    done(&mut node, first);
+    node.take_flush(&mut flush);
+    assert!(flush.contains(&other), "nobody else would look at it again before the next commit is done");
+    assert_eq!(received(&mut node, other), ":1\r\n");
+}
+
 #[test]
 fn waitaof_waits_for_the_sync_or_for_its_time() {
     let (mut node, world, client) = node(&[("appendfsync", "no")], true);

@@ -132,7 +132,8 @@ impl Server {
                 elapsed_us: &elapsed_us,
                 host: &*observed,
             };
-            let Turn { commit, snapshot, .. } = self.node.end_turn(&facts);
+            let Turn { commit, snapshot, requests, .. } = self.node.end_turn(&facts);
+            self.later.extend(requests);
             let committing = commit.is_some();
             if let (Some(commit), Some(syncer)) = (commit, &self.syncer) {
                 syncer.commit(commit);
@@ -193,8 +194,9 @@ impl Server {
 
     /// Writes everything out, forgets it, and reads it back as at a start. Clients stay.
     pub(super) fn reload(&mut self, client: u64) {
-        let mut saved = self.settle();
-        saved = saved && self.save_now();
+        // In this order: a commit that is in flight when the log is closed would never be answered, and what the engine
+        // has not handed over would be forgotten.
+        let saved = self.save_now() && self.settle();
         if !saved {
             self.node.answer(client, CommandId::Debug, |reply| {
                 reply.error(b"ERR Error trying to load the data, check server logs")

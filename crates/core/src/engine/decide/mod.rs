@@ -180,7 +180,7 @@ pub fn dispatch(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resul
         C::ConfigGet => config::get(cx, args, reply),
         C::ConfigSet => config::set(cx, args, reply),
         C::ConfigResetStat => config::resetstat(cx, reply),
-        C::ConfigRewrite => Err(Fault::owned("ERR The server is running without a config file")),
+        C::ConfigRewrite => Err(Fault::owned("ERR CONFIG REWRITE is not supported: change the file by hand")),
 
         C::Info => info::info(cx, args, reply),
         C::Time => server::time(cx, reply),

@@ -111,7 +111,7 @@ impl TrimParser {
             (Some(_), false) => return Err(Fault::TRIM_LIMIT_EXACT),
             (Some(0), true) | (None, false) => u64::MAX,
             (Some(limit), true) => limit as u64,
-            (None, true) => match 100 * node_entries {
+            (None, true) => match node_entries.saturating_mul(100) {
                 0 => 10_000,
                 limit => limit,
             },

@@ -116,7 +116,7 @@ pub fn waitaof(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result
     }
     if (local == 0 && replicas == 0) || !cx.may_block {
         reply.array(2);
-        reply.int(0);
+        reply.int(cx.engine_ref().is_synced().into());
         reply.int(0);
         return Ok(());
     }

@@ -221,3 +221,26 @@ fn unblock_and_pause() {
     assert_eq!(world.read(other), "$1|v|");
     assert_eq!(world.now_ms, START_MS + 100);
 }
+
+#[test]
+fn a_reply_that_is_not_wanted_is_not_sent_when_a_wait_ends() {
+    let mut world = World::new();
+    let other = world.open("10.0.0.2:2000");
+    assert_eq!(world.send(other, "client reply skip"), "");
+    assert_eq!(world.send(other, "xread block 50 streams s $"), "");
+    world.pass(100);
+    assert_eq!(world.read(other), "");
+    assert_eq!(world.send(other, "ping"), "+PONG|");
+}
+
+#[test]
+fn who_was_held_back_goes_on_in_the_order_of_asking() {
+    let mut world = World::new();
+    let clients = [world.open("10.0.0.2:1"), world.open("10.0.0.2:2"), world.open("10.0.0.2:3")];
+    world.talk(&[("client pause 1000 write", "+OK|")]);
+    for client in [0, 2, 1, 0, 2] {
+        assert_eq!(world.send(clients[client], &format!("append k {client}")), "");
+    }
+    world.talk(&[("client unpause", "+OK|"), ("get k", "$5|00221|")]);
+    assert_eq!(world.read(clients[0]), ":1|:2|");
+}

@@ -156,9 +156,20 @@ fn waiting_for_the_log() {
     world.pass(0);
     assert_eq!(world.read(world.me), "+OK|+PONG|");
     world.talk(&[("waitaof 0 1 10", "")]);
+    // Written is not synced.
     world.engine.on_durable(position);
     world.pass(10);
+    assert_eq!(world.read(world.me), "*2|:0|:0|");
+    world.engine.synced = position;
+    world.talk(&[("waitaof 0 1 10", "")]);
+    world.pass(10);
     assert_eq!(world.read(world.me), "*2|:1|:0|");
+    world.talk(&[
+        ("waitaof 0 0 0", "*2|:1|:0|"),
+        ("multi", "+OK|"),
+        ("waitaof 1 0 0", "+QUEUED|"),
+        ("exec", "*1|*2|:1|:0|"),
+    ]);
 }
 
 #[test]

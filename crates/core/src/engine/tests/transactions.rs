@@ -70,3 +70,48 @@ fn what_was_refused_while_queueing_refuses_all() {
         ("exec", "-ERR EXEC without MULTI|"),
     ]);
 }
+
+/// As Redis answers, also outside of a transaction.
+#[test]
+fn an_exec_that_is_refused_ends_the_transaction() {
+    let mut world = World::new();
+    let refused = "-EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command|";
+    world.talk(&[
+        ("watch k", "+OK|"),
+        ("multi", "+OK|"),
+        ("set k v", "+QUEUED|"),
+        ("exec now", refused),
+        ("ping", "+PONG|"),
+        ("exec", "-ERR EXEC without MULTI|"),
+        ("exec now", refused),
+    ]);
+    assert!(!world.engine.state().is_missing_watched());
+    world.talk(&[
+        ("multi", "+OK|"),
+        ("set k v", "+QUEUED|"),
+        ("config set maxmemory 1", "+QUEUED|"),
+        ("exec", "*2|+OK|+OK|"),
+    ]);
+    world.talk(&[("multi", "+OK|"), ("get k", "+QUEUED|"), ("exec", "*1|$1|v|")]);
+    world.talk(&[("multi", "+OK|"), ("config set maxmemory 0", "+QUEUED|"), ("exec", "*1|+OK|")]);
+    world.talk(&[("multi", "+OK|"), ("set k v", "+QUEUED|")]);
+    let other = world.open("127.0.0.1:9");
+    assert_eq!(world.send(other, "config set maxmemory 1"), "+OK|");
+    world.talk(&[(
+        "exec",
+        "-EXECABORT Transaction discarded because of: OOM command not allowed when used memory > 'maxmemory'.|",
+    )]);
+    world.talk(&[("exec", "-ERR EXEC without MULTI|")]);
+}
+
+#[test]
+fn a_command_that_cannot_be_queued_spoils_the_transaction_and_counts_as_rejected() {
+    let mut world = World::new();
+    world.talk(&[
+        ("multi", "+OK|"),
+        ("save", "-ERR Command not allowed inside a transaction|"),
+        ("exec", "-EXECABORT Transaction discarded because of previous errors.|"),
+    ]);
+    let stats = world.say("info commandstats");
+    assert!(stats.contains("cmdstat_save:calls=0,usec=0,usec_per_call=0.00,rejected_calls=1,"), "{stats}");
+}
