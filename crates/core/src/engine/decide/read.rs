@@ -244,9 +244,6 @@ fn group<'c>(cx: &'c Cx<'_>, key: &[u8], name: &[u8]) -> Option<(&'c Stream, &'c
     Some((stream, stream.group(name)?))
 }
 
-/// A reader that is woken in vain is noted as seen once in so long.
-const SEEN_AGAIN_MS: u64 = 1000;
-
 /// Delivers what the group was never given; answers whether there was anything.
 fn new_entries(
     cx: &mut Cx<'_>,
@@ -263,11 +260,7 @@ fn new_entries(
         _ => 0,
     };
     if n == 0 {
-        // Every new entry wakes all who wait: with a record from each of them the log would grow by their number.
-        let seen_ms = group.find(consumer).map_or(0, |of| group.consumer(of).seen_ms);
-        if !cx.again || now_ms.saturating_sub(seen_ms) >= SEEN_AGAIN_MS {
-            cx.emit_lazily(&Record::ConsumerSeen { at, group: name, consumer, now_ms, active: false });
-        }
+        cx.emit_lazily(&Record::ConsumerSeen { at, group: name, consumer, now_ms, active: false });
         return false;
     }
     reply.pair();
