@@ -77,6 +77,26 @@ fn two_servers_do_not_share_a_directory_or_a_port() {
 }
 
 #[test]
+fn a_second_server_leaves_the_pid_file_of_the_first_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pid");
+    let options = ["--pidfile", file.to_str().unwrap()];
+    let server = Server::start(folder.path(), &options);
+    // Written once it serves, which `start` waits for.
+    assert_eq!(server.client().ask(&["PING"]), Reply::Simple("PONG".into()));
+    let first = fs::read_to_string(&file).unwrap();
+    let output = Command::new(IMPEL)
+        .args(["--port", &free_port().to_string(), "--pidfile", file.to_str().unwrap(), "--dir"])
+        .arg(folder.path().join("data"))
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(fs::read_to_string(&file).unwrap(), first);
+    server.stop();
+    assert!(!file.exists());
+}
+
+#[test]
 fn a_configuration_file_comes_first_and_options_change_it() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("redis.conf");
@@ -103,6 +123,7 @@ fn what_the_command_line_gets_wrong_is_one_line_and_code_1() {
     assert_eq!((code, error.lines().count()), (Some(1), 1), "{error}");
     let (code, help, _) = run(&["--help"]);
     assert!(code == Some(0) && help.contains("appendfsync") && help.contains("--port"), "{help}");
+    assert_eq!(help.matches("Usage:").count(), 1, "{help}");
     for option in ["--version", "-v"] {
         let (code, version, _) = run(&[option]);
         assert!(code == Some(0) && version.starts_with("impel ") && version.lines().count() == 1, "{version}");

@@ -108,8 +108,6 @@ pub struct Cx<'e> {
     pub spec: &'static CommandSpec,
     /// May this call wait? Not inside a transaction.
     pub may_block: bool,
-    /// A reader that waited and is carried out again.
-    pub again: bool,
     /// Set by a read that has nothing to answer yet.
     pub wait: Option<Box<Wait>>,
     /// Newest log position that the reply depends on.
@@ -560,7 +558,6 @@ impl Engine {
             facts,
             spec,
             may_block,
-            again,
             wait: None,
             gate: Cell::new(0),
             lookups: Cell::default(),

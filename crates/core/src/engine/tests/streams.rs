@@ -95,25 +95,6 @@ fn lag_is_a_number_where_counters_cannot_tell() {
     assert!(world.say("xinfo groups s").ends_with("$3|lag|$-1|"));
 }
 
-/// What wakes a hundred readers in vain must not log a record of each.
-#[test]
-fn readers_woken_in_vain_are_noted_once_a_second() {
-    let mut world = World::new();
-    world.engine.log.enable(0);
-    world.talk(&[("xgroup create s g $ mkstream", "+OK|")]);
-    let readers: Vec<_> = (0..100).map(|n| world.open(&format!("10.0.0.3:{n}"))).collect();
-    for (n, &reader) in readers.iter().enumerate() {
-        assert_eq!(world.send(reader, &format!("xreadgroup group g c{n} block 0 streams s >")), "");
-    }
-    let before = world.engine.log.position();
-    world.talk(&[("xadd s 1-0 f v", "$3|1-0|")]);
-    let grown = world.engine.log.position() - before;
-    assert!(grown < 200, "{grown} bytes");
-    world.pass(1000);
-    world.talk(&[("xadd s 2-0 f v", "$3|2-0|")]);
-    assert!(world.engine.log.position() - before > 1000, "now each is seen again");
-}
-
 /// A key whose time is over by a record that is not durable yet: a crash could bring it back.
 #[test]
 fn a_missing_key_waits_for_the_record_that_set_its_time() {
