@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 
 use super::budget::{Budget, put_head_before};
 use super::claim::once_more;
+use super::idempotence;
 use super::read::{self, MakeGroup, Options};
 use crate::command::args::Args;
 use crate::command::parse;
@@ -131,6 +132,7 @@ fn make_groups(cx: &mut Cx<'_>, keys: Args<'_>, name: &[u8], position: MakeGroup
         };
         if stream.is_none() {
             cx.emit(&Record::StreamCreate { at });
+            idempotence::settle_new_stream(cx, key);
         }
         cx.emit(&Record::GroupCreate { at, group: name, position, entries_read: None });
     }

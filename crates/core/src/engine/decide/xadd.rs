@@ -103,7 +103,7 @@ pub fn xadd(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<()
         return Err(Fault::IDMP_NOT_AUTO);
     }
     let fields = args.from(at + 1);
-    if fields.is_empty() || fields.len() % 2 != 0 {
+    if fields.is_empty() || !fields.len().is_multiple_of(2) {
         return Err(Fault::arity("xadd"));
     }
     if matches!(wanted, Wanted::Exact(StreamId::MIN)) {
