@@ -304,6 +304,9 @@ impl Database {
     }
 }
 
+/// Parts of streams, by database and key: from the first ID to the second, both included.
+pub type Sweeps = BTreeMap<(usize, Box<[u8]>), (StreamId, StreamId)>;
+
 /// Everything a server knows.
 #[derive(Debug)]
 pub struct State {
@@ -320,7 +323,7 @@ pub struct State {
     pub retires: bool,
     /// Streams with `Retention::acked` whose entries are to be looked through for such as have become free, and from
     /// which ID on to which. Not part of snapshots: restoring such a stream notes it.
-    pub sweeps: BTreeMap<(usize, Box<[u8]>), (StreamId, StreamId)>,
+    pub sweeps: Sweeps,
     /// Number of the newest snapshot; 0 = none was yet. While it runs, a slot with a smaller `captured` is not in it.
     pub snapshot: u64,
     /// The snapshot that is being taken.

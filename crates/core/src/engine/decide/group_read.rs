@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 use super::budget::{Budget, put_head_before};
 use super::claim::once_more;
 use super::group::CONSUMER_CREATED;
+use super::idempotence;
 use super::read::{self, MakeGroup, Options};
 use crate::command::args::Args;
 use crate::command::parse;
@@ -135,6 +136,7 @@ fn make_groups(cx: &mut Cx<'_>, keys: Args<'_>, name: &[u8], position: MakeGroup
         let is_new = stream.is_none();
         if is_new {
             cx.emit(&Record::StreamCreate { at });
+            idempotence::settle_new_stream(cx, key);
         }
         cx.emit(&Record::GroupCreate { at, group: name, position, entries_read: None });
         cx.notify_new(is_new, key);

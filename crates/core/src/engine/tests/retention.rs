@@ -196,6 +196,8 @@ fn retain_acked_keeps_exactly_what_is_not_done() {
                         kept.remove(&StreamId::new(id, 0));
                     }
                 }
+                15 if pick(2) == 0 => drop(world.say(&format!("XACK s g{group} RANGE {id} {}", 1 + pick(top)))),
+                16 if pick(2) == 0 => drop(world.say(&format!("XNACK s g{group} FAIL IDS 1 {id}"))),
                 15..=16 => {
                     drop(world.say(&format!("XREADGROUP GROUP g{group} c{consumer} COUNT {} STREAMS s >", 1 + pick(6))))
                 }
