@@ -31,9 +31,8 @@ impl Fault {
 
     /// A command that a subscriber may not send in RESP2.
     pub fn subscriber(spec: &CommandSpec) -> Fault {
-        let begin = if spec.id == CommandId::Exec { "EXECABORT Transaction discarded because of:" } else { "ERR" };
         Fault::owned(format!(
-            "{begin} Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context",
+            "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context",
             spec.name
         ))
     }
