@@ -11,7 +11,7 @@ use crate::id::StreamId;
 use crate::record::{Claimed, Claims, Ids, Record};
 use crate::resp::encode::Reply;
 use crate::state::group::Group;
-use crate::state::pending::{Pending, idle_bound};
+use crate::state::pending::{Pel, Pending, idle_bound};
 use crate::state::stream::Stream;
 
 /// The error of commands that need key and group.
@@ -241,44 +241,53 @@ impl Scan {
     fn carry_out(&self, stream: &Stream, group: &Group) -> (Outcome, StreamId, Option<StreamId>) {
         let pel = group.pel();
         let again = group.scan_start == Some(self.start);
-        let end = if again { None } else { pel.nth_from(self.start, self.count * LOOKS_PER_CLAIM) };
-        let in_reach = |pending: &Pending| end.is_none_or(|end| pending.id < end);
-        // Entries that the stream has lost are dropped whether idle or not. Up to `lost_below` it has lost them all;
+        // Entries that the stream has lost are dropped whether idle or not. Below its first entry it has lost them all;
         // up to the greatest ID ever deleted it may have lost some, and each must be looked at; beyond, none.
-        let lost_below = stream.entries.first_id();
-        let looked_at_below = match lost_below {
-            Some(first) if !again => stream.max_deleted.next().map(|deleted| first.max(deleted)),
-            first => first,
-        };
+        let all_lost_below = stream.entries.first_id();
+        let some_lost_below = all_lost_below.and_then(|first| Some(first.max(stream.max_deleted.next()?)));
         let mut outcome = Outcome::default();
-        let mut last = None;
-        for pending in pel.range(self.start).take_while(in_reach) {
-            if outcome.len() == self.count || looked_at_below.is_some_and(|bound| pending.id >= bound) {
-                break;
-            }
-            if self.take(stream, &pending, &mut outcome) {
-                last = Some(pending.id);
-            }
-        }
-        if let Some(bound) = looked_at_below
-            && outcome.len() < self.count
-        {
-            let bound_ms = idle_bound(self.now_ms, self.min_idle_ms);
-            for pending in pel.idle_range(self.start.max(bound), bound_ms, None).take_while(in_reach) {
-                if outcome.len() == self.count {
-                    break;
-                }
-                if self.take(stream, &pending, &mut outcome) {
-                    last = Some(pending.id);
-                }
-            }
+        let end = pel.nth_from(self.start, self.count * LOOKS_PER_CLAIM);
+        let mut last = self.walk(stream, pel, self.start, end, some_lost_below, &mut outcome);
+        // Behind what Redis would have looked at, entries that are young are passed over by the chunk, lost or not.
+        let beyond = end.filter(|_| again && outcome.len() < self.count);
+        if let Some(from) = beyond {
+            last = self.walk(stream, pel, from, None, all_lost_below, &mut outcome).or(last);
         }
         let next = match last.filter(|_| outcome.len() == self.count) {
             Some(last) => last.next().and_then(|from| pel.range(from).next()).map(|pending| pending.id),
-            None => end,
+            None => end.filter(|_| beyond.is_none()),
         };
         let told_to_go_on = next.is_some() && (again || outcome.len() == 0);
         (outcome, next.unwrap_or(StreamId::MIN), told_to_go_on.then_some(self.start))
+    }
+
+    /// Takes what may be taken of `from..end`, up to COUNT in all: looks at each entry below `look_below` (at all of
+    /// them: `None`), and at those that are idle from there on. Answers the last that was taken.
+    fn walk(
+        &self,
+        stream: &Stream,
+        pel: &Pel,
+        from: StreamId,
+        end: Option<StreamId>,
+        look_below: Option<StreamId>,
+        outcome: &mut Outcome,
+    ) -> Option<StreamId> {
+        let in_reach = |pending: &Pending| end.is_none_or(|end| pending.id < end);
+        let in_look = |pending: &Pending| look_below.is_none_or(|bound| pending.id < bound);
+        let mut last = None;
+        let mut take = |pending: Pending| {
+            if outcome.len() < self.count && self.take(stream, &pending, outcome) {
+                last = Some(pending.id);
+            }
+            outcome.len() < self.count
+        };
+        let each = pel.range(from).take_while(|pending| in_reach(pending) && in_look(pending));
+        let room = each.map(&mut take).all(|room| room);
+        if let Some(bound) = look_below.filter(|_| room) {
+            let bound_ms = idle_bound(self.now_ms, self.min_idle_ms);
+            pel.idle_range(from.max(bound), bound_ms, None).take_while(in_reach).map(take).all(|room| room);
+        }
+        last
     }
 
     /// Takes an entry if it may be taken; answers whether it was.
