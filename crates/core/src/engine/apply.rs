@@ -129,6 +129,7 @@ fn change(state: &mut State, record: &Record<'_>, context: &Context) {
             for id in ids.iter() {
                 if stream.entries.remove(id, context.node_limits) {
                     stream.max_deleted = stream.max_deleted.max(id);
+                    stream.max_hole = stream.max_hole.max(id);
                 }
             }
         }
@@ -141,12 +142,18 @@ fn change(state: &mut State, record: &Record<'_>, context: &Context) {
             let Some(stream) = stream(state, *at, context, Touch::Watch) else { return };
             for id in ids.iter() {
                 stream.entries.remove(id, context.node_limits);
+                stream.max_hole = stream.max_hole.max(id);
             }
         }
         Record::SetStream { at, last_id, max_deleted, entries_added } => {
             let Some(stream) = stream(state, *at, context, Touch::No) else { return };
+            if *last_id < stream.last_id {
+                // IDs that are given again may have been those of entries lost from the front.
+                stream.max_hole = stream.max_hole.max(stream.last_id);
+            }
             stream.last_id = *last_id;
             stream.max_deleted = *max_deleted;
+            stream.max_hole = stream.max_hole.max(*max_deleted);
             stream.entries_added = *entries_added;
         }
         Record::IdempotenceSettings { at, settings } => {

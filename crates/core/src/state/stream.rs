@@ -23,6 +23,8 @@ pub struct Stream {
     pub last_id: StreamId,
     /// Greatest ID that was deleted one by one (not trimmed).
     pub max_deleted: StreamId,
+    /// No entry beyond this ID was ever lost but from the front. At least `max_deleted`, which XSETID may lower.
+    pub max_hole: StreamId,
     /// How many entries were ever added.
     pub entries_added: u64,
     /// Groups by name, in byte order.
@@ -37,6 +39,7 @@ pub struct Stream {
 mod section {
     pub const IDEMPOTENCE: u8 = 1;
     pub const RETENTION: u8 = 2;
+    pub const MAX_HOLE: u8 = 4;
 }
 
 impl Stream {
@@ -172,6 +175,11 @@ impl Stream {
             }
         });
         put_section(out, section::RETENTION, |out| self.retention.encode(out));
+        put_section(out, section::MAX_HOLE, |out| {
+            if self.max_hole > self.max_deleted {
+                put_id(out, self.max_hole);
+            }
+        });
         end_sections(out);
     }
 
@@ -192,6 +200,7 @@ impl Stream {
                 return Err(Corrupt { what: "consumer group named twice" });
             }
         }
+        stream.max_hole = stream.max_deleted;
         let mut last_tag = 0;
         while let Some((tag, mut part)) = reader.section(what)? {
             if tag <= last_tag {
@@ -201,6 +210,7 @@ impl Stream {
             match tag {
                 section::IDEMPOTENCE => stream.idempotence = Some(Arc::new(Idempotence::decode(&mut part)?)),
                 section::RETENTION => stream.retention = Retention::decode(&mut part)?,
+                section::MAX_HOLE => stream.max_hole = part.id(what)?,
                 _ => return Err(Corrupt { what: "unknown part of a stream" }),
             }
             if !part.is_empty() {
@@ -213,6 +223,12 @@ impl Stream {
     /// Every invariant.
     pub fn check(&self) -> Result<(), String> {
         self.entries.check()?;
+        if self.max_hole < self.max_deleted {
+            return Err(format!(
+                "an entry up to {} was deleted, one up to {} was lost",
+                self.max_deleted, self.max_hole
+            ));
+        }
         if let Some(last) = self.entries.last_id()
             && last > self.last_id
         {

@@ -242,9 +242,9 @@ impl Scan {
         let pel = group.pel();
         let again = group.scan_start == Some(self.start);
         // Entries that the stream has lost are dropped whether idle or not. Below its first entry it has lost them all;
-        // up to the greatest ID ever deleted it may have lost some, and each must be looked at; beyond, none.
+        // up to its last hole it may have lost some, and each must be looked at; beyond, none.
         let all_lost_below = stream.entries.first_id();
-        let some_lost_below = all_lost_below.and_then(|first| Some(first.max(stream.max_deleted.next()?)));
+        let some_lost_below = all_lost_below.and_then(|first| Some(first.max(stream.max_hole.next()?)));
         let mut outcome = Outcome::default();
         let end = pel.nth_from(self.start, self.count * LOOKS_PER_CLAIM);
         let mut last = self.walk(stream, pel, self.start, end, some_lost_below, &mut outcome);
