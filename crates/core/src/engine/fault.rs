@@ -66,6 +66,7 @@ faults! {
     XADD_EXHAUSTED = "ERR The stream has exhausted the last possible ID, unable to add more items";
     XADD_TOO_LARGE = "ERR Elements are too large to be stored";
     TRIM_TWICE = "ERR syntax error, MAXLEN and MINID options at the same time are not compatible";
+    XTRIM_WITHOUT_STRATEGY = "ERR syntax error, XTRIM must be called with a trimming strategy";
     TRIM_MAXLEN_NEGATIVE = "ERR The MAXLEN argument must be >= 0.";
     TRIM_LIMIT_NEGATIVE = "ERR The LIMIT argument must be >= 0.";
     TRIM_LIMIT_ALONE = "ERR syntax error, LIMIT cannot be used without specifying a trimming strategy";

@@ -5,6 +5,7 @@ mod keys;
 mod server;
 mod streams;
 mod strings;
+mod syntax;
 mod transactions;
 mod trim;
 

@@ -27,6 +27,11 @@ pub struct Stream {
     pub groups: BTreeMap<Box<[u8]>, Arc<Group>>,
 }
 
+/// A counter of entries after one more. It stays a number that replies and records can show.
+pub fn one_more(count: u64) -> u64 {
+    count.saturating_add(1).min(i64::MAX as u64)
+}
+
 impl Stream {
     /// Memory that the stream takes, in bytes, without the allocator's share.
     pub fn memory_bytes(&self) -> usize {
@@ -115,7 +120,7 @@ impl Stream {
         first: StreamId,
     ) -> Option<u64> {
         match read {
-            Some(read) if position >= first && !self.tombstone_after(position) => Some(read + 1),
+            Some(read) if position >= first && !self.tombstone_after(position) => Some(one_more(read)),
             _ => self.added_up_to(id),
         }
     }

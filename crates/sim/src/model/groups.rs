@@ -32,7 +32,7 @@ fn options(words: &Words, create: bool) -> Result<(bool, Option<i64>), Vec<u8>> 
         if create && is(&words[at], "MKSTREAM") {
             make = true;
             at += 1;
-        } else if is(&words[at], "ENTRIESREAD") && at + 1 < words.len() && read.is_none() {
+        } else if is(&words[at], "ENTRIESREAD") && at + 1 < words.len() {
             let n = integer(&words[at + 1])?;
             if n < -1 {
                 return error("ERR value for ENTRIESREAD must be positive or -1");
@@ -50,6 +50,9 @@ pub fn create(model: &mut Model, words: &Words) -> Answer {
     let (make, read) = options(words, true)?;
     if model.stream(&words[2])?.is_none() && !make {
         stream_of(model, words)?;
+    }
+    if words.len() > 8 {
+        return misused(words);
     }
     let stream = model.stream(&words[2])?;
     let position = match words[4].as_slice() {
@@ -70,6 +73,9 @@ pub fn setid(model: &mut Model, words: &Words) -> Answer {
     let stream = stream_of(model, words)?;
     if !stream.groups.contains_key(&words[3]) {
         return no_group(words);
+    }
+    if words.len() > 7 {
+        return misused(words);
     }
     let position = match words[4].as_slice() {
         b"$" => stream.last,

@@ -25,7 +25,7 @@ fn options(args: Args<'_>, create: bool) -> Result<Options, Fault> {
         if create && is(word, "MKSTREAM") {
             options.make_stream = true;
             at += 1;
-        } else if is(word, "ENTRIESREAD") && at + 1 < args.len() && options.entries_read.is_none() {
+        } else if is(word, "ENTRIESREAD") && at + 1 < args.len() {
             let n = parse::int(args.get(at + 1))?;
             if n < -1 {
                 return Err(Fault::XGROUP_ENTRIES_READ);
@@ -37,6 +37,11 @@ fn options(args: Args<'_>, create: bool) -> Result<Options, Fault> {
         }
     }
     Ok(options)
+}
+
+/// Refuses more words than the longest form has: options may repeat within that.
+fn check_length(args: Args<'_>, words_max: usize) -> Result<(), Fault> {
+    if args.len() > words_max { Err(Fault::subcommand_syntax(args.get(1), "XGROUP")) } else { Ok(()) }
 }
 
 /// ENTRIESREAD as it is kept: never more than were ever added.
@@ -65,6 +70,7 @@ pub fn create(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
     if stream.is_none() && !options.make_stream {
         return Err(Fault::XGROUP_NO_KEY);
     }
+    check_length(args, 8)?;
     let position = match args.get(4) {
         b"$" => stream.map_or(StreamId::MIN, |stream| stream.last_id),
         id => parse::id(id)?,
@@ -86,6 +92,7 @@ pub fn setid(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(
     let options = options(args, false)?;
     let (key, name) = (args.get(2), args.get(3));
     group(cx, key, name)?;
+    check_length(args, 7)?;
     let stream = stream(cx, key)?;
     let position = match args.get(4) {
         b"$" => stream.last_id,

@@ -21,11 +21,21 @@ enum Wanted {
     Exact(StreamId),
 }
 
+fn wanted(text: &[u8]) -> Result<Wanted, Fault> {
+    if text == b"*" {
+        return Ok(Wanted::Auto);
+    }
+    Ok(match text.strip_suffix(b"-*") {
+        Some(ms) => Wanted::AutoSequence(parse_u64(ms).map_err(|_| Fault::INVALID_ID)?),
+        None => Wanted::Exact(parse::id(text)?),
+    })
+}
+
 /// XADD key [NOMKSTREAM] [KEEPREF|DELREF|ACKED] [MAXLEN|MINID [=|~] t [LIMIT n]] <*|id> field value …
 pub fn xadd(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
     let (mut at, mut no_make, mut trim) = (2, false, TrimParser::default());
     loop {
-        let Some(word) = args.try_get(at) else { return Err(Fault::arity("xadd")) };
+        let Some(word) = args.try_get(at) else { break };
         // Most commands have no options: an ID begins with a digit or is `*`.
         if !word.first().is_some_and(u8::is_ascii_alphabetic) {
             break;
@@ -45,14 +55,10 @@ pub fn xadd(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<()
             }
         }
     }
+    // An ID that is none is told before trimming options that do not fit together, and those before what is missing.
+    let wanted = args.try_get(at).map(wanted).transpose()?;
     let trimming = trim.finish(cx.settings().stream_node_max_entries)?;
-    let wanted = match args.get(at) {
-        b"*" => Wanted::Auto,
-        text => match text.strip_suffix(b"-*") {
-            Some(ms) => Wanted::AutoSequence(parse_u64(ms).map_err(|_| Fault::INVALID_ID)?),
-            None => Wanted::Exact(parse::id(text)?),
-        },
-    };
+    let wanted = wanted.ok_or_else(|| Fault::arity("xadd"))?;
     let fields = args.from(at + 1);
     if fields.is_empty() || !fields.len().is_multiple_of(2) {
         return Err(Fault::arity("xadd"));
