@@ -226,8 +226,8 @@ pub fn xreadgroup(model: &mut Model, words: &Words) -> Answer {
             None => {
                 let from = group.position;
                 let new: Vec<Id> = stream.entries.keys().copied().filter(|id| *id > from).take(read.count).collect();
-                let seen = group.consumers.get(consumer).map_or(0, |consumer| consumer.seen);
-                if !(again && new.is_empty() && now - seen < SEEN_AGAIN_MS) || !group.consumers.contains_key(consumer) {
+                let just_seen = group.consumers.get(consumer).is_some_and(|of| now - of.seen < SEEN_AGAIN_MS);
+                if !again || !new.is_empty() || !just_seen {
                     group.seen(consumer, now, !new.is_empty() && !read.no_ack);
                 }
                 for id in new {

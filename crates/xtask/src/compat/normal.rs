@@ -62,7 +62,7 @@ impl Normal {
 fn named(value: Value) -> Value {
     match value {
         Value::Bulk(bytes) if is_generated(&bytes) => Value::Bulk(b"generated".to_vec()),
-        Value::Array(items) => Value::Array(items.into_iter().map(|item| named(item)).collect()),
+        Value::Array(items) => Value::Array(items.into_iter().map(named).collect()),
         Value::Map(pairs) => Value::Map(pairs.into_iter().map(|(name, value)| (named(name), named(value))).collect()),
         other => other,
     }
