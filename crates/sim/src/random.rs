@@ -11,7 +11,7 @@ impl Random {
     }
 
     /// Any number.
-    pub fn next(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.0;
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -21,7 +21,7 @@ impl Random {
 
     /// A number below `n`, which is not 0.
     pub fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
+        self.number() % n
     }
 
     /// True in `percent` of 100 cases.
@@ -55,7 +55,7 @@ mod tests {
     fn the_same_seed_gives_the_same_numbers() {
         let numbers = |seed| {
             let mut random = Random::new(seed);
-            [random.next(), random.below(10), random.next()]
+            [random.number(), random.below(10), random.number()]
         };
         assert_eq!(numbers(5), numbers(5));
         assert_ne!(numbers(5), numbers(6));

@@ -79,8 +79,9 @@ impl Profile {
 /// Unix ms at which virtual time begins: small, so that IDs made of the time and IDs made up meet.
 pub const START_MS: u64 = 50;
 
-/// `stream-node-max-entries` that all sequences assume: small, so that `~` has nodes to drop.
-pub const NODE_MAX: usize = 4;
+/// `stream-node-max-entries` that all sequences assume: small, so that `~` has nodes to drop. The
+/// engine joins sparse neighbours up to half of a node, which with three is never: how many nodes there are is known.
+pub const NODE_MAX: usize = 3;
 
 /// Sequences of a seed.
 #[derive(Debug)]

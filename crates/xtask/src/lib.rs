@@ -1,11 +1,13 @@
 //! What the developer commands are made of: a protocol client, servers started for a test, and players for the
 //! golden and the field cases. Tests elsewhere may use it too.
 //!
-//! It may start, stop and talk to servers; it must never share code with the server that it judges.
+//! It may start, stop and talk to servers; it must never share code with the server that it judges. Of `impel-sim` it
+//! takes the random workloads, which share none either.
 
 pub mod arguments;
 pub mod bench;
 pub mod commands;
+pub mod compat;
 pub mod crash;
 pub mod field;
 pub mod golden;

@@ -13,7 +13,7 @@ use crate::state::entries::NodeLimits;
 use crate::state::group::Group;
 use crate::state::keyspace::{Slot, State, Value};
 use crate::state::pending::Pending;
-use crate::state::stream::Stream;
+use crate::state::stream::{Stream, one_more};
 
 /// What applying needs to know beyond the record.
 #[derive(Clone, Copy, Debug)]
@@ -118,7 +118,7 @@ fn change(state: &mut State, record: &Record<'_>, context: &Context) {
             if *id > stream.last_id {
                 stream.entries.push(*id, fields.iter(), context.node_limits);
                 stream.last_id = *id;
-                stream.entries_added = stream.entries_added.wrapping_add(1);
+                stream.entries_added = one_more(stream.entries_added);
                 if stream.retention.ages() {
                     state.db_mut(at.db).note_due(at.key);
                 }

@@ -89,6 +89,7 @@ faults! {
     XIDMPRECORD_NO_ENTRY = "ERR The stream has no entry with the ID given to XIDMPRECORD";
     XIDMPRECORD_OTHER_ENTRY = "ERR The message given to XIDMPRECORD is tied to another entry";
     TRIM_TWICE = "ERR syntax error, MAXLEN and MINID options at the same time are not compatible";
+    XTRIM_WITHOUT_STRATEGY = "ERR syntax error, XTRIM must be called with a trimming strategy";
     TRIM_MAXLEN_NEGATIVE = "ERR The MAXLEN argument must be >= 0.";
     TRIM_LIMIT_NEGATIVE = "ERR The LIMIT argument must be >= 0.";
     TRIM_LIMIT_ALONE = "ERR syntax error, LIMIT cannot be used without specifying a trimming strategy";

@@ -106,6 +106,8 @@ pub struct Cx<'e> {
     pub facts: &'e Facts<'e>,
     /// The command.
     pub spec: &'static CommandSpec,
+    /// A reader that waited is carried out again.
+    pub again: bool,
     /// May this call wait? Not inside a transaction.
     pub may_block: bool,
     /// Set by a read that has nothing to answer yet.
@@ -557,6 +559,7 @@ impl Engine {
             db,
             facts,
             spec,
+            again,
             may_block,
             wait: None,
             gate: Cell::new(0),

@@ -10,6 +10,7 @@ mod retention;
 mod server;
 mod streams;
 mod strings;
+mod syntax;
 mod transactions;
 mod trim;
 

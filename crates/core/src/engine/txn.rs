@@ -74,6 +74,10 @@ pub(super) fn watch(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> R
             continue;
         }
         let missing = cx.slot(key).is_none();
+        if missing && cx.state().db(db).get_any(key).is_some() {
+            // Its time is over: that it goes is no change to what is watched from now on.
+            cx.engine.expire_key(db, key);
+        }
         let version = cx.state().watch_version(db, key, cx.now_ms());
         cx.client().watches.insert(place, Watch { version, missing });
         if missing {

@@ -42,6 +42,11 @@ mod section {
     pub const MAX_HOLE: u8 = 4;
 }
 
+/// A counter of entries after one more. It stays a number that replies and records can show.
+pub fn one_more(count: u64) -> u64 {
+    count.saturating_add(1).min(i64::MAX as u64)
+}
+
 impl Stream {
     /// Memory that the stream takes, in bytes, without the allocator's share.
     pub fn memory_bytes(&self) -> usize {
@@ -148,7 +153,7 @@ impl Stream {
         first: StreamId,
     ) -> Option<u64> {
         match read {
-            Some(read) if position >= first && !self.tombstone_after(position) => Some(read + 1),
+            Some(read) if position >= first && !self.tombstone_after(position) => Some(one_more(read)),
             _ => self.added_up_to(id),
         }
     }

@@ -233,9 +233,9 @@ impl World {
         Ok(())
     }
 
-    fn restored(&self, mut taken: &[u8]) -> Result<Engine, String> {
+    fn restored(&self, taken: &[u8]) -> Result<Engine, String> {
         let mut engine = new_engine(self.setup.lag);
-        let mut reader = Reader::new(&mut taken);
+        let mut reader = Reader::new(taken);
         while !reader.is_empty() {
             let key: Captured = snapshot::decode(&mut reader).map_err(|e| format!("a snapshot is corrupt: {e:?}"))?;
             engine.state_mut().restore(key, 0);

@@ -11,6 +11,8 @@ fn mode(word: &[u8]) -> Option<Mode> {
         .find_map(|(name, mode)| is(word, name).then_some(mode))
 }
 
+const LIMIT_EXACT: &str = "ERR syntax error, LIMIT cannot be used without the special ~ option";
+
 /// Trimming options on their way.
 #[derive(Default)]
 struct Options {
@@ -57,14 +59,13 @@ impl Options {
     fn finish(&self, node_max: usize) -> Result<Option<Trimming>, Vec<u8>> {
         let Some(threshold) = self.threshold else {
             return match self.limit {
+                Some(0) => error(LIMIT_EXACT),
                 Some(_) => error("ERR syntax error, LIMIT cannot be used without specifying a trimming strategy"),
                 None => Ok(None),
             };
         };
         let limit = match (self.approximate, self.limit) {
-            (false, Some(_)) => {
-                return error("ERR syntax error, LIMIT cannot be used without the special ~ option");
-            }
+            (false, Some(_)) => return error(LIMIT_EXACT),
             (false, None) => None,
             (true, Some(0)) => Some(usize::MAX),
             (true, Some(n)) => Some(n as usize),
@@ -158,6 +159,9 @@ pub fn xtrim(model: &mut Model, words: &Words) -> Answer {
             same if same == at => return error(SYNTAX),
             next => at = next,
         }
+    }
+    if options.threshold.is_none() && options.limit.unwrap_or(0) == 0 {
+        return error("ERR syntax error, XTRIM must be called with a trimming strategy");
     }
     let Some(trimming) = options.finish(model.node_max)? else { return error(SYNTAX) };
     let name = &words[1];

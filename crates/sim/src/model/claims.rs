@@ -18,6 +18,11 @@ fn idle(now: u64, since: u64) -> u64 {
     now.saturating_sub(since)
 }
 
+/// The count after one more delivery; it stays a number that replies can show.
+fn once_more(count: u64) -> u64 {
+    (count + 1).min(i64::MAX as u64)
+}
+
 pub fn xclaim(model: &mut Model, words: &Words) -> Answer {
     let (name, group_name, consumer, now) = (&words[1], &words[2], &words[3], model.now);
     group_of(model, name, group_name)?;
@@ -73,7 +78,7 @@ pub fn xclaim(model: &mut Model, words: &Words) -> Answer {
             continue;
         }
         let before = known.map_or(1, |pending| pending.count);
-        let count = retries.unwrap_or(if ids_only { before } else { before + 1 });
+        let count = retries.unwrap_or(if ids_only { before } else { once_more(before) });
         group.pel.insert(id, Pending { owner: consumer.clone(), time, count });
         claimed.push(if ids_only { id.value() } else { stream.entry(id) });
     }
@@ -122,7 +127,7 @@ pub fn xautoclaim(model: &mut Model, words: &Words) -> Answer {
         }
         let pending = group.pel.get_mut(&id).expect("it was listed");
         if idle(now, pending.time) >= min_idle {
-            let count = if ids_only { pending.count } else { pending.count + 1 };
+            let count = if ids_only { pending.count } else { once_more(pending.count) };
             *pending = Pending { owner: consumer.clone(), time: now, count };
             claimed.push(if ids_only { id.value() } else { stream.entry(id) });
         }
@@ -143,6 +148,10 @@ pub fn xpending(model: &mut Model, words: &Words) -> Answer {
         let holders = holders.map(|(name, n)| Value::Array(vec![Value::bulk(name), Value::bulk(n.to_string())]));
         let holders = Value::Array(holders.collect());
         return Ok(Value::Array(vec![Value::count(group.pel.len()), first.value(), last.value(), holders]));
+    }
+    // No form is longer than that with everything.
+    if words.len() > 9 {
+        return error(SYNTAX);
     }
     // Only where there are words enough is IDLE the option.
     let with_idle = is(&words[3], "IDLE") && words.len() >= 6;

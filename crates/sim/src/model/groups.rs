@@ -32,7 +32,7 @@ fn options(words: &Words, create: bool) -> Result<(bool, Option<i64>), Vec<u8>> 
         if create && is(&words[at], "MKSTREAM") {
             make = true;
             at += 1;
-        } else if is(&words[at], "ENTRIESREAD") && at + 1 < words.len() && read.is_none() {
+        } else if is(&words[at], "ENTRIESREAD") && at + 1 < words.len() {
             let n = integer(&words[at + 1])?;
             if n < -1 {
                 return error("ERR value for ENTRIESREAD must be positive or -1");
@@ -50,6 +50,9 @@ pub fn create(model: &mut Model, words: &Words) -> Answer {
     let (make, read) = options(words, true)?;
     if model.stream(&words[2])?.is_none() && !make {
         stream_of(model, words)?;
+    }
+    if words.len() > 8 {
+        return misused(words);
     }
     let stream = model.stream(&words[2])?;
     let position = match words[4].as_slice() {
@@ -70,6 +73,9 @@ pub fn setid(model: &mut Model, words: &Words) -> Answer {
     let stream = stream_of(model, words)?;
     if !stream.groups.contains_key(&words[3]) {
         return no_group(words);
+    }
+    if words.len() > 7 {
+        return misused(words);
     }
     let position = match words[4].as_slice() {
         b"$" => stream.last,
@@ -106,6 +112,10 @@ pub fn create_consumer(model: &mut Model, words: &Words) -> Answer {
 }
 
 pub fn delete_consumer(model: &mut Model, words: &Words) -> Answer {
+    // A sixth word would be IFEMPTY or RELEASE, which nobody here says.
+    if words.len() == 6 {
+        return error("ERR wrong number of arguments for 'xgroup|delconsumer' command");
+    }
     if !stream_of(model, words)?.groups.contains_key(&words[3]) {
         return no_group(words);
     }
@@ -188,6 +198,13 @@ pub fn info_stream(model: &mut Model, words: &Words) -> Answer {
         named("max-deleted-entry-id", stream.max_deleted.value()),
         named("entries-added", Value::Int(stream.added)),
         named("recorded-first-entry-id", stream.first().value()),
+        // Nobody here sends anything twice.
+        named("idmp-duration", Value::count(100)),
+        named("idmp-maxsize", Value::count(100)),
+        named("pids-tracked", Value::count(0)),
+        named("iids-tracked", Value::count(0)),
+        named("iids-added", Value::count(0)),
+        named("iids-duplicates", Value::count(0)),
     ];
     let ids: Vec<Id> = stream.entries.keys().copied().collect();
     if full {
@@ -232,6 +249,8 @@ fn full_group(model: &Model, stream: &Stream, name: &[u8], group: &Group, count:
         named("entries-read", maybe(group.read)),
         named("lag", model.lag_of(stream, group)),
         named("pel-count", Value::count(group.pel.len())),
+        // Nobody here gives anything back.
+        named("nacked-count", Value::count(0)),
         named("pending", Value::Array(pending.collect())),
         named("consumers", Value::Array(consumers.collect())),
     ])

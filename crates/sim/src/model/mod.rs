@@ -54,18 +54,9 @@ struct Client {
     /// One of them was refused.
     refused: bool,
     /// Watched keys, with how often each had been touched.
-    watches: Vec<(Vec<u8>, Watched)>,
+    watches: Vec<(Vec<u8>, u64)>,
     /// The read it waits in.
     wait: Option<waiting::Wait>,
-}
-
-/// How a watched key was.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Watched {
-    /// There, touched so often.
-    There(u64),
-    /// Not there. Impel does not count what came and went in between; Redis does.
-    Missing,
 }
 
 /// The model.
@@ -85,6 +76,8 @@ pub struct Model {
     /// Keys at which something happened that may end a wait, in order.
     signals: Vec<Vec<u8>>,
     tickets: u64,
+    /// A reader that waited is being carried out again.
+    again: bool,
 }
 
 /// A command: its words after its name, and what they come to.
@@ -158,7 +151,9 @@ fn find(words: &Words) -> Result<Run, Vec<u8>> {
         let (name, arity, run) = row.expect("the workload uses only commands of the model");
         (*run, *arity, name.to_ascii_lowercase())
     };
-    if fits(arity, words.len()) { Ok(run) } else { wrong(name) }
+    // IFEMPTY or RELEASE may follow, which COMMAND does not tell.
+    let longer = name == "xgroup|delconsumer" && words.len() == 6;
+    if fits(arity, words.len()) || longer { Ok(run) } else { wrong(name) }
 }
 
 impl Model {
@@ -173,6 +168,7 @@ impl Model {
             clients: BTreeMap::new(),
             signals: Vec::new(),
             tickets: 0,
+            again: false,
         }
     }
 
@@ -310,9 +306,8 @@ impl Model {
         Ok(Value::Status("OK"))
     }
 
-    fn watched(&self, name: &[u8]) -> Watched {
-        let touched = self.touched.get(name).copied().unwrap_or(0);
-        if self.keys.contains_key(name) { Watched::There(touched) } else { Watched::Missing }
+    fn watched(&self, name: &[u8]) -> u64 {
+        self.touched.get(name).copied().unwrap_or(0)
     }
 
     /// Notes a change in the sense of WATCH.

@@ -173,7 +173,7 @@ pub fn xread(model: &mut Model, words: &Words) -> Answer {
 }
 
 pub fn xreadgroup(model: &mut Model, words: &Words) -> Answer {
-    let now = model.now;
+    let (now, again) = (model.now, model.again);
     let read = parse(now, words)?;
     let (group_name, consumer) = read.group.expect("asked by parse");
     // None is `>`.
@@ -214,7 +214,7 @@ pub fn xreadgroup(model: &mut Model, words: &Words) -> Answer {
                 for (id, pending) in own.take(read.count) {
                     entries.push(stream.entry(*id));
                     if stream.entries.contains_key(id) {
-                        pending.count += 1;
+                        pending.count = (pending.count + 1).min(i64::MAX as u64);
                         pending.time = now;
                     }
                 }
@@ -223,7 +223,10 @@ pub fn xreadgroup(model: &mut Model, words: &Words) -> Answer {
             None => {
                 let from = group.position;
                 let new: Vec<Id> = stream.entries.keys().copied().filter(|id| *id > from).take(read.count).collect();
-                group.seen(consumer, now, !new.is_empty() && !read.no_ack);
+                // Seen when it asks and when it is served, not each time it is woken in vain.
+                if !again || !new.is_empty() {
+                    group.seen(consumer, now, !new.is_empty() && !read.no_ack);
+                }
                 for id in new {
                     entries.push(stream.entry(id));
                     group.read = stream.read_after(group.position, group.read, id);

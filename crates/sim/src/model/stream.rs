@@ -158,7 +158,7 @@ impl Stream {
         *self.nodes.entry(node).or_insert(0) += 1;
         self.entries.insert(id, Entry { fields, node });
         self.last = id;
-        self.added += 1;
+        self.added = self.added.saturating_add(1);
     }
 
     /// Deletes an entry; answers whether it was there.
@@ -223,10 +223,10 @@ impl Stream {
             None => self.entries.keys().copied().collect(),
             Some(limit) => self.whole_nodes(threshold, (mode != Mode::Acked).then_some(limit)),
         };
-        let (mut removed, mut bound) = (0, None);
+        let (mut removed, mut up_to) = (0, None);
         for id in all {
             if done(self, id) || limit.is_some_and(|limit| mode == Mode::Acked && removed == limit) {
-                bound = bound.map(|_| id);
+                up_to = up_to.map(|_| id.previous());
                 break;
             }
             if mode == Mode::Acked && !self.is_free(id) {
@@ -234,15 +234,15 @@ impl Stream {
             }
             self.entries.remove(&id);
             removed += 1;
-            bound = Some(id.next());
+            up_to = Some(id);
         }
         // DELREF: whatever is pending below the cut goes, also what was deleted before.
         let cut = match (threshold, limit) {
-            (Threshold::Id(id), None) => Some(id),
-            _ => bound,
+            (Threshold::Id(id), None) => (id > Id::MIN).then(|| id.previous()),
+            _ => up_to,
         };
         if let Some(cut) = cut.filter(|_| mode == Mode::Delete) {
-            self.groups.values_mut().for_each(|group| group.pel.retain(|id, _| *id >= cut));
+            self.groups.values_mut().for_each(|group| group.pel.retain(|id, _| *id > cut));
         }
         removed
     }
@@ -289,9 +289,9 @@ impl Stream {
             return None;
         }
         if id < self.first() {
-            Some(self.added - length)
+            Some(self.added.wrapping_sub(length))
         } else if id == self.first() {
-            Some(self.added - length + 1)
+            Some(self.added.wrapping_sub(length).wrapping_add(1))
         } else {
             None
         }
@@ -308,9 +308,9 @@ impl Stream {
         if let Some(read) = group.read
             && !self.tombstone(group.position)
         {
-            return Some(self.added - read);
+            return Some(self.added.wrapping_sub(read));
         }
-        self.rank(group.position).map(|rank| self.added - rank)
+        self.rank(group.position).map(|rank| self.added.wrapping_sub(rank))
     }
 
     /// How far a group is behind: the entries after its position.
@@ -321,7 +321,7 @@ impl Stream {
     /// Entries read after one more is delivered.
     pub fn read_after(&self, position: Id, read: Option<i64>, id: Id) -> Option<i64> {
         match read {
-            Some(read) if position >= self.first() && !self.tombstone(position) => Some(read + 1),
+            Some(read) if position >= self.first() && !self.tombstone(position) => Some(read.saturating_add(1)),
             _ => self.rank(id),
         }
     }

@@ -59,7 +59,10 @@ impl Model {
         if !of_group && !matches!(self.stream(key), Ok(Some(_))) {
             return;
         }
-        match super::find(&wait.words).and_then(|run| run(self, &wait.words)) {
+        self.again = true;
+        let answer = super::find(&wait.words).and_then(|run| run(self, &wait.words));
+        self.again = false;
+        match answer {
             Ok(Value::NullArray) => {
                 self.tickets += 1;
                 let ticket = self.tickets;

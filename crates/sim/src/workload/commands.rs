@@ -158,7 +158,14 @@ fn xtrim(g: &mut Generator) -> Vec<String> {
 fn xsetid(g: &mut Generator) -> Vec<String> {
     let key = g.key();
     let last = g.model.stream(key.as_bytes()).ok().flatten().map_or(Id::MIN, |stream| stream.last);
-    let id = if g.random.chance(60) { last.next().text() } else { g.id(&key) };
+    let top = g.model.stream(key.as_bytes()).ok().flatten().and_then(|stream| stream.entries.keys().next_back());
+    let top = top.map_or(last, |top| *top);
+    let id = match g.random.below(10) {
+        0..4 => last.next().text(),
+        // Back to the last entry: what was trimmed behind it may come again.
+        4..7 => top.text(),
+        _ => g.id(&key),
+    };
     let mut list = words(&["XSETID", &key, &id]);
     if g.random.chance(50) {
         let n = g.pick(&["0", "1", "5", "10", "20", "30", "-1"]);
@@ -303,7 +310,7 @@ fn xclaim(g: &mut Generator) -> Vec<String> {
         add(&mut list, &["TIME", &ms]);
     }
     if g.random.chance(15) {
-        let n = g.pick(&["0", "1", "7", "-1", "9223372036854775806"]);
+        let n = g.pick(&["0", "1", "7", "-1", "9223372036854775000"]);
         add(&mut list, &["RETRYCOUNT", &n]);
     }
     if g.random.chance(30) {

@@ -1,6 +1,7 @@
 //! One developer command a file. Each takes its words and answers whether all went well.
 
 pub mod bench;
+pub mod compat;
 pub mod crash;
 pub mod field;
 pub mod golden;
@@ -27,6 +28,7 @@ pub const COMMANDS: &[Command] = &[
     Command { name: "test", about: "run every test there is and count", run: test::run },
     Command { name: "golden", about: "play the golden cases against a server", run: golden::run },
     Command { name: "field", about: "play the field cases against a server", run: field::run },
+    Command { name: "compat", about: "random commands to our server and to Redis, replies compared", run: compat::run },
     Command { name: "bench", about: "measure our server beside Redis and Valkey", run: bench::run },
     Command { name: "crash", about: "kill a server under load and check what it kept", run: crash::run },
 ];

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::{Context, Outcome, Tally};
 use crate::arguments::Stop;
+use crate::commands::compat::{OURS, THEIRS, passed};
 use crate::commands::field::play_all;
 use crate::commands::golden::{Choice, play};
 use crate::field::case_file;
@@ -128,6 +129,18 @@ pub fn players(context: &Context) -> Outcome {
         }
     }
     Ok(tally)
+}
+
+/// How long random commands are played.
+const COMPAT_TIME: Duration = Duration::from_secs(12);
+
+/// Random commands to the server and to Redis. The sequences are the same each time.
+pub fn compat(context: &Context) -> Outcome {
+    let ours = context.start_server(OURS)?;
+    let theirs = Server::start(&context.redis()?, THEIRS)?;
+    let mut report = Vec::new();
+    let outcome = crate::compat::play(&ours, &theirs, 1, COMPAT_TIME, &mut report)?;
+    Ok(told(&ours, passed(&outcome), outcome.different, &report))
 }
 
 fn message(stop: Stop) -> String {

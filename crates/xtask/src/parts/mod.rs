@@ -64,6 +64,7 @@ pub const PARTS: &[Part] = &[
     part("field", "field cases; reload is kill -9 and a restart", cases::field),
     part("crash", "kill -9 under load: what was acknowledged is kept", crash::crash),
     part("players", "the players give the known results on Redis 8.2.3", cases::players),
+    part("compat", "random commands to the server and to Redis 8.2.3, replies compared", cases::compat),
     part("redis-cli", "redis-cli and redis-benchmark against the server", programs::redis_cli),
     part("redis-py", "redis-py against the server", programs::redis_py),
     part("ioredis", "ioredis against the server", programs::ioredis),

@@ -281,11 +281,10 @@ impl Scan {
             }
             outcome.len() < self.count
         };
-        let each = pel.range(from).take_while(|pending| in_reach(pending) && in_look(pending));
-        let room = each.map(&mut take).all(|room| room);
+        let room = pel.range(from).take_while(|pending| in_reach(pending) && in_look(pending)).all(&mut take);
         if let Some(bound) = look_below.filter(|_| room) {
             let bound_ms = idle_bound(self.now_ms, self.min_idle_ms);
-            pel.idle_range(from.max(bound), bound_ms, None).take_while(in_reach).map(take).all(|room| room);
+            pel.idle_range(from.max(bound), bound_ms, None).take_while(in_reach).all(take);
         }
         last
     }

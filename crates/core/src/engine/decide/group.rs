@@ -32,7 +32,7 @@ fn options(args: Args<'_>, create: bool) -> Result<Options, Fault> {
         if create && is(word, "MKSTREAM") {
             options.make_stream = true;
             at += 1;
-        } else if is(word, "ENTRIESREAD") && at + 1 < args.len() && options.entries_read.is_none() {
+        } else if is(word, "ENTRIESREAD") && at + 1 < args.len() {
             let n = parse::int(args.get(at + 1))?;
             if n < -1 {
                 return Err(Fault::XGROUP_ENTRIES_READ);
@@ -62,6 +62,11 @@ fn take_option(args: Args<'_>, at: usize, set: &mut GroupOptions) -> Result<bool
     Ok(true)
 }
 
+/// Refuses more words than the longest form has: options may repeat within that.
+fn check_length(args: Args<'_>, words_max: usize) -> Result<(), Fault> {
+    if args.len() > words_max { Err(Fault::subcommand_syntax(args.get(1), "XGROUP")) } else { Ok(()) }
+}
+
 /// ENTRIESREAD as it is kept: never more than were ever added.
 fn entries_read(given: Option<i64>, stream: Option<&Stream>) -> Option<u64> {
     let n = u64::try_from(given?).ok()?;
@@ -88,6 +93,8 @@ pub fn create(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
     if stream.is_none() && !options.make_stream {
         return Err(Fault::XGROUP_NO_KEY);
     }
+    // Options that Redis does not have are not counted by its rule.
+    check_length(args, if options.set == GroupOptions::default() { 8 } else { 14 })?;
     let position = match args.get(4) {
         b"$" => stream.map_or(StreamId::MIN, |stream| stream.last_id),
         id => parse::id(id)?,
@@ -116,6 +123,7 @@ pub fn setid(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(
     let options = options(args, false)?;
     let (key, name) = (args.get(2), args.get(3));
     group(cx, key, name)?;
+    check_length(args, 7)?;
     let stream = stream(cx, key)?;
     let position = match args.get(4) {
         b"$" => stream.last_id,

@@ -82,13 +82,10 @@ pub fn xreadgroup(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
     if missing && let Some(position) = options.make_group {
         make_groups(cx, keys, name, position)?;
     }
-    let now_ms = cx.now_ms();
-    for key in keys.iter() {
-        let at = cx.at(key);
-        let known = cx.stream(key)?.and_then(|stream| stream.group(name)).is_some_and(|g| g.find(consumer).is_some());
-        if !known {
-            cx.emit(&Record::ConsumerCreate { at, group: name, consumer, now_ms });
-            cx.notify(EventClass::Stream, CONSUMER_CREATED, key);
+    // One that waited was made when it asked; if it was deleted meanwhile, it is made anew when it is served.
+    if !cx.again {
+        for key in keys.iter() {
+            make_consumer(cx, key, name, consumer);
         }
     }
     let start = reply.out.len();
@@ -143,6 +140,15 @@ fn make_groups(cx: &mut Cx<'_>, keys: Args<'_>, name: &[u8], position: MakeGroup
         cx.notify(EventClass::Stream, "xgroup-create", key);
     }
     Ok(())
+}
+
+/// Makes the consumer, if it is new.
+fn make_consumer(cx: &mut Cx<'_>, key: &[u8], name: &[u8], consumer: &[u8]) {
+    if group(cx, key, name).is_some_and(|(_, group)| group.find(consumer).is_none()) {
+        let (at, now_ms) = (cx.at(key), cx.now_ms());
+        cx.emit(&Record::ConsumerCreate { at, group: name, consumer, now_ms });
+        cx.notify(EventClass::Stream, CONSUMER_CREATED, key);
+    }
 }
 
 /// The stream and the group, which were there when the command was checked.
@@ -320,12 +326,16 @@ fn deliver(
     }
     if claimed + delivered == 0 {
         reply.out.truncate(start);
-        cx.emit_lazily(&Record::ConsumerSeen { at, group: name, consumer, now_ms, active: false });
+        // One that waits was seen when it asked, and will be when it is served: not each time it is woken in vain.
+        if !cx.again {
+            cx.emit_lazily(&Record::ConsumerSeen { at, group: name, consumer, now_ms, active: false });
+        }
         return false;
     }
     if !head_first {
         put_head_before(reply, body, |reply| reply.array((claimed + delivered) as usize));
     }
+    make_consumer(cx, key, name, consumer);
     if claimed > 0 {
         let claims = Claims::Slice(&taken.claims);
         cx.emit(&Record::Claim { at, group: name, consumer, delivered_ms: now_ms, claims });

@@ -102,10 +102,20 @@ impl TrimParser {
         Ok(0)
     }
 
+    /// Is there nothing to trim by, and no LIMIT to say so of?
+    pub fn lacks_strategy(&self) -> bool {
+        self.threshold.is_none() && self.limit.is_none_or(|limit| limit == 0)
+    }
+
     /// The trimming asked for, if any. `node_entries`: `stream-node-max-entries`, for the default LIMIT.
     pub fn finish(self, node_entries: u64) -> Result<Option<Trimming>, Fault> {
         let Some(threshold) = self.threshold else {
-            return if self.limit.is_some() { Err(Fault::TRIM_LIMIT_ALONE) } else { Ok(None) };
+            return match self.limit {
+                // LIMIT 0 is as if there were none for one check, and not for the other.
+                Some(0) => Err(Fault::TRIM_LIMIT_EXACT),
+                Some(_) => Err(Fault::TRIM_LIMIT_ALONE),
+                None => Ok(None),
+            };
         };
         let limit = match (self.limit, self.approximate) {
             (Some(_), false) => return Err(Fault::TRIM_LIMIT_EXACT),

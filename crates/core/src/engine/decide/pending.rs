@@ -8,10 +8,17 @@ use crate::engine::fault::Fault;
 use crate::resp::encode::Reply;
 use crate::state::pending::{ConsumerRef, Pending, idle_bound};
 
+/// As many words as the longest form has.
+const WORDS_MAX: usize = 9;
+
 /// XPENDING key group [[IDLE ms] start end count [consumer]]
 pub fn xpending(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
     if args.len() == 3 {
         return summary(cx, args, reply);
+    }
+    // Redis passes over words after the consumer, but not over any number of them.
+    if args.len() > WORDS_MAX {
+        return Err(Fault::SYNTAX);
     }
     let with_idle = args.len() >= 6 && is(args.get(3), "IDLE");
     let min_idle_ms = if with_idle { Some(parse::int(args.get(4))?.max(0) as u64) } else { None };

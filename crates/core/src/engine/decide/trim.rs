@@ -30,6 +30,9 @@ pub fn xtrim(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(
             words => at += words,
         }
     }
+    if trim.lacks_strategy() {
+        return Err(Fault::XTRIM_WITHOUT_STRATEGY);
+    }
     let trimming = trim.finish(cx.settings().stream_node_max_entries)?.ok_or(Fault::SYNTAX)?;
     let key = args.get(1);
     let removed = if cx.stream(key)?.is_some() { self::trim(cx, key, &trimming) } else { 0 };

@@ -69,7 +69,7 @@ struct Options<'a> {
 fn options(args: Args<'_>) -> Result<(Options<'_>, usize), Fault> {
     let (mut at, mut options) = (2, Options::default());
     loop {
-        let Some(word) = args.try_get(at) else { return Err(Fault::arity("xadd")) };
+        let Some(word) = args.try_get(at) else { return Ok((options, at)) };
         // Most commands have no options: an ID begins with a digit or is `*`.
         if !word.first().is_some_and(u8::is_ascii_alphabetic) {
             return Ok((options, at));
@@ -98,8 +98,10 @@ fn options(args: Args<'_>) -> Result<(Options<'_>, usize), Fault> {
 /// field value …
 pub fn xadd(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
     let (options, at) = options(args)?;
+    // An ID that is none is told before trimming options that do not fit together, and those before what is missing.
+    let wanted = args.try_get(at).map(Wanted::parse).transpose()?;
     let trimming = options.trim.finish(cx.settings().stream_node_max_entries)?;
-    let wanted = Wanted::parse(args.get(at))?;
+    let wanted = wanted.ok_or_else(|| Fault::arity("xadd"))?;
     if options.identity.is_some() && wanted != Wanted::Auto {
         return Err(Fault::IDMP_NOT_AUTO);
     }

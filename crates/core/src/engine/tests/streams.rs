@@ -112,3 +112,21 @@ fn a_missing_key_waits_for_the_record_that_set_its_time() {
     assert_eq!(output.ready(before), b"");
     assert_eq!(output.ready(after), b"$-1\r\n");
 }
+
+/// Beyond it a counter could neither be shown nor kept.
+#[test]
+fn entries_added_stays_at_its_greatest() {
+    World::new().talk(&[
+        ("XADD s 1-1 f v", "$3|1-1|"),
+        ("XGROUP CREATE s g 1-1 ENTRIESREAD 1", "+OK|"),
+        ("XSETID s 1-1 ENTRIESADDED 9223372036854775807", "+OK|"),
+        ("XADD s 1-2 f v", "$3|1-2|"),
+        ("XREADGROUP GROUP g c NOACK STREAMS s >", "*1|*2|$1|s|*1|*2|$3|1-2|*2|$1|f|$1|v|"),
+        ("XGROUP CREATE s h 0 ENTRIESREAD 9223372036854775807", "+OK|"),
+    ]);
+    let mut world = World::new();
+    world.say("XADD s 1-1 f v");
+    world.say("XSETID s 1-1 ENTRIESADDED 9223372036854775807");
+    world.say("XADD s 1-2 f v");
+    assert!(world.say("XINFO STREAM s").contains("entries-added|:9223372036854775807|"));
+}

@@ -115,3 +115,13 @@ fn a_command_that_cannot_be_queued_spoils_the_transaction_and_counts_as_rejected
     let stats = world.say("info commandstats");
     assert!(stats.contains("cmdstat_save:calls=0,usec=0,usec_per_call=0.00,rejected_calls=1,"), "{stats}");
 }
+
+/// What was over before WATCH is missing; that its record comes later changes nothing.
+#[test]
+fn a_watched_key_whose_time_is_over_is_missing() {
+    let mut world = World::new();
+    world.talk(&[("XADD s 1-0 f v", "$3|1-0|"), ("PEXPIRE s 5", ":1|")]);
+    // No tick comes between.
+    world.now_ms += 10;
+    world.talk(&[("WATCH s", "+OK|"), ("XSETID s 8-2", "-ERR no such key|"), ("MULTI", "+OK|"), ("EXEC", "*0|")]);
+}

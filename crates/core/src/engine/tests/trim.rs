@@ -32,3 +32,21 @@ fn the_greatest_id_goes_as_well() {
         world.talk(&[("XLEN s", ":0|")]);
     }
 }
+
+#[test]
+fn ids_of_trimmed_entries_may_come_again() {
+    let mut world = World::new();
+    world.talk(&[
+        ("XADD s 1-1 f v", "$3|1-1|"),
+        ("XADD s 5-5 f v", "$3|5-5|"),
+        ("XGROUP CREATE s g 5-5", "+OK|"),
+        ("XCLAIM s g c 0 1-1 FORCE JUSTID", "*1|$3|1-1|"),
+        ("XTRIM s MAXLEN 1 ACKED", ":1|"),
+        ("XSETID s 2-0", "+OK|"),
+        ("XADD s 5-3 g w", "$3|5-3|"),
+        ("XADD s 5-4 f w", "$3|5-4|"),
+        ("XADD s 5-5 f w", "$3|5-5|"),
+        ("XDEL s 5-3", ":1|"),
+        ("XRANGE s - +", "*3|*2|$3|1-1|*2|$1|f|$1|v|*2|$3|5-4|*2|$1|f|$1|w|*2|$3|5-5|*2|$1|f|$1|w|"),
+    ]);
+}

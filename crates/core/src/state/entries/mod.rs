@@ -170,6 +170,7 @@ impl Entries {
         debug_assert!(self.last_id().is_none_or(|last| id > last), "IDs only grow");
         let (max_entries, max_bytes) = limits.bounds();
         let mut open = Arc::make_mut(&mut self.open);
+        open.make_way(id);
         let mut number = open.packer.number_of(fields.clone().map(|(name, _)| name));
         let mut cost = block::cost(fields.clone(), number == 0);
         if open.taken > 0 && (open.taken >= max_entries || open.weight + cost > max_bytes) {

@@ -88,6 +88,15 @@ impl Open {
         (block, first, live)
     }
 
+    /// Packs the live entries again if a deleted one stands in the way of this ID: the last ID of a stream can be set
+    /// back behind entries that were trimmed, and then they come again.
+    pub fn make_way(&mut self, id: StreamId) {
+        if self.live > 0 && id <= self.packer.last {
+            self.packer = Packer::of(self.view(), &[]);
+            self.deleted.clear();
+        }
+    }
+
     fn delete_bits(&mut self) -> &mut [u64] {
         let words = self.packer.slots.div_ceil(64);
         if self.deleted.len() < words {
