@@ -109,6 +109,9 @@ impl Node {
     /// A turn begins: does what is due by time.
     pub fn on_tick(&mut self, facts: &Facts<'_>) {
         self.engine.tick(facts);
+        if !self.is_pressed() {
+            self.engine.go_on_later(facts);
+        }
     }
 
     /// A turn ends.
@@ -166,6 +169,11 @@ impl Node {
         self.commits.is_pressed(&self.engine)
     }
 
+    /// Has a client commands left that can be carried out in the next turn? No event will say so.
+    pub fn has_later(&self) -> bool {
+        self.engine.has_later()
+    }
+
     /// Clients with something to send or to be closed, each once.
     pub fn take_flush(&mut self, into: &mut Vec<ClientIndex>) {
         self.engine.take_flush(into);
@@ -191,6 +199,7 @@ impl Node {
         if let Some(client) = self.engine.client_mut(index) {
             client.sent_bytes += n as u64;
             client.output.advance(n);
+            self.engine.on_sent(index);
         }
     }
 

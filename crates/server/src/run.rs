@@ -53,6 +53,9 @@ const SWEEP_MS: u64 = 1000;
 /// After this long accepting is tried again when there were no descriptors left.
 const ACCEPT_RETRY_MS: u64 = 100;
 
+/// A peer that speaks HTTP is logged at most this often: each is one line that a web page can cause.
+const HTTP_NOTE_MS: u64 = 60_000;
+
 /// A server.
 pub struct Server {
     poll: Poll,
@@ -75,6 +78,8 @@ pub struct Server {
     scratch: Vec<ClientIndex>,
     accept_retry_ms: Option<u64>,
     next_sweep_ms: u64,
+    /// When a peer that speaks HTTP is logged again.
+    next_http_note_ms: u64,
     exit: Option<bool>,
 }
 
@@ -134,6 +139,7 @@ impl Server {
             scratch: Vec::new(),
             accept_retry_ms: None,
             next_sweep_ms: now_ms + SWEEP_MS,
+            next_http_note_ms: 0,
             exit: None,
         })
     }
@@ -215,6 +221,7 @@ impl Server {
         let mut save = None;
         for request in requests {
             match request {
+                Request::NoteHttp { addr } => self.note_http(&addr, facts.now_ms),
                 Request::Sleep { us } => std::thread::sleep(Duration::from_micros(us)),
                 Request::Shutdown { save: wanted } => (shutdown, save) = (true, wanted),
                 Request::Reload { client } => self.reload(client),
@@ -234,7 +241,7 @@ impl Server {
         }
         let garbage = self.free_garbage();
         let pressed = self.node.is_pressed();
-        if again || garbage || (!self.again.is_empty() && !pressed) {
+        if again || garbage || (!pressed && (!self.again.is_empty() || self.node.has_later())) {
             return Some(Duration::ZERO);
         }
         deadline_ms = [deadline_ms, self.accept_retry_ms, self.sweep_deadline_ms()].into_iter().flatten().min();
@@ -253,6 +260,13 @@ impl Server {
             }
         }
         false
+    }
+
+    fn note_http(&mut self, addr: &str, now_ms: u64) {
+        if now_ms >= self.next_http_note_ms {
+            self.next_http_note_ms = now_ms + HTTP_NOTE_MS;
+            ::log::warn!("{addr} sent POST or Host: and was closed: a web page may be trying to use this server");
+        }
     }
 
     fn setting_changed(&mut self, name: &str) {

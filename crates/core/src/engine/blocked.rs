@@ -8,8 +8,13 @@ use crate::limits::DATABASES;
 /// Index of a client in the engine's table.
 pub type ClientIndex = usize;
 
-/// Who waits for one key, by ticket.
-type Queue = BTreeMap<u64, ClientIndex>;
+/// Who waits for one key.
+#[derive(Debug, Default)]
+struct Queue {
+    by_ticket: BTreeMap<u64, ClientIndex>,
+    /// Is in the list of keys at which something happened.
+    ready: bool,
+}
 
 /// Queues of waiting readers by key, and their deadlines.
 #[derive(Debug)]
@@ -19,7 +24,7 @@ pub struct Blocked {
     deadlines: BTreeSet<(u64, ClientIndex)>,
     waiting: usize,
     tickets: u64,
-    /// Keys at which something happened that may end a wait, in order, each once.
+    /// Keys at which something happened that may end a wait, in order, each once while its queue lasts.
     ready: Vec<(usize, Box<[u8]>)>,
 }
 
@@ -58,10 +63,15 @@ impl Blocked {
         self.tickets
     }
 
+    /// The newest ticket there is.
+    pub fn newest_ticket(&self) -> u64 {
+        self.tickets
+    }
+
     /// Puts a client in the queues of its keys.
     pub fn add(&mut self, client: ClientIndex, db: usize, keys: &[Box<[u8]>], ticket: u64, deadline_ms: Option<u64>) {
         for key in keys {
-            self.queues[db].entry(key.clone()).or_default().insert(ticket, client);
+            self.queues[db].entry(key.clone()).or_default().by_ticket.insert(ticket, client);
         }
         if let Some(deadline_ms) = deadline_ms {
             self.deadlines.insert((deadline_ms, client));
@@ -80,8 +90,8 @@ impl Blocked {
     ) {
         for key in keys {
             if let Some(queue) = self.queues[db].get_mut(key) {
-                queue.remove(&ticket);
-                if queue.is_empty() {
+                queue.by_ticket.remove(&ticket);
+                if queue.by_ticket.is_empty() {
                     self.queues[db].remove(key);
                 }
             }
@@ -105,9 +115,8 @@ impl Blocked {
     /// Something happened at a key.
     #[inline]
     pub fn signal(&mut self, db: usize, key: &[u8]) {
-        if !self.is_empty()
-            && self.queues[db].contains_key(key)
-            && !self.ready.iter().any(|(d, k)| *d == db && **k == *key)
+        if let Some(queue) = self.queues[db].get_mut(key)
+            && !std::mem::replace(&mut queue.ready, true)
         {
             self.ready.push((db, key.into()));
         }
@@ -115,15 +124,22 @@ impl Blocked {
 
     /// Something happened at every key of a database.
     pub fn signal_all(&mut self, db: usize) {
-        let keys: Vec<_> = self.queues[db].keys().cloned().collect();
-        for key in keys {
-            self.signal(db, &key);
+        for (key, queue) in &mut self.queues[db] {
+            if !std::mem::replace(&mut queue.ready, true) {
+                self.ready.push((db, key.clone()));
+            }
         }
     }
 
     /// The keys at which something happened since the last call.
     pub fn take_ready(&mut self) -> Vec<(usize, Box<[u8]>)> {
-        std::mem::take(&mut self.ready)
+        let ready = std::mem::take(&mut self.ready);
+        for (db, key) in &ready {
+            if let Some(queue) = self.queues[*db].get_mut(key) {
+                queue.ready = false;
+            }
+        }
+        ready
     }
 
     /// Has anything happened?
@@ -136,7 +152,7 @@ impl Blocked {
     pub fn queue(&self, db: usize, key: &[u8]) -> Vec<(u64, ClientIndex)> {
         self.queues[db]
             .get(key)
-            .map_or_else(Vec::new, |queue| queue.iter().map(|(&ticket, &client)| (ticket, client)).collect())
+            .map_or_else(Vec::new, |queue| queue.by_ticket.iter().map(|(&ticket, &client)| (ticket, client)).collect())
     }
 
     /// The earliest deadline, and whose it is.

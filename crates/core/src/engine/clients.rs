@@ -58,7 +58,7 @@ impl Engine {
         let idle_s = now_ms.saturating_sub(client.active_ms) / 1000;
         let multi = client.transaction.as_ref().map_or(-1, |transaction| transaction.queue.len() as i64);
         let multi_bytes = client.transaction.as_ref().map_or(0, |transaction| transaction.len_bytes);
-        let (input, capacity) = (client.input.len(), client.input.capacity());
+        let (input, capacity) = (client.input_len(), client.input.capacity());
         let memory = size_of::<Client>() + capacity + client.output.capacity() + multi_bytes;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let events = if client.output.is_empty() { "r" } else { "rw" };

@@ -72,6 +72,10 @@ pub struct Engine {
     flush: Vec<ClientIndex>,
     /// Clients with input left that can go on.
     resume: Vec<ClientIndex>,
+    /// Clients that have had their share of this turn and go on in the next.
+    later: Vec<ClientIndex>,
+    /// Microseconds of timed commands since one connection began to be served.
+    spent_us: u64,
     /// Until when (Unix ms) and for whom commands are held back.
     pause: Option<(u64, Pause)>,
     paused: Vec<ClientIndex>,
@@ -248,6 +252,8 @@ impl Engine {
             held: VecDeque::new(),
             flush: Vec::new(),
             resume: Vec::new(),
+            later: Vec::new(),
+            spent_us: 0,
             pause: None,
             paused: Vec::new(),
             statistics: Statistics::default(),
@@ -411,7 +417,11 @@ impl Engine {
         let mut out = client.output.take();
         let start = out.len();
         let gate = self.judge(index, args, facts, &mut out);
-        self.finish_command(index, out, start, gate);
+        match self.client_mut(index) {
+            // CLIENT REPLY SKIP holds until the reply is there.
+            Some(client) if client.wait.is_some() => client.output.restore(out),
+            _ => self.finish_command(index, out, start, gate),
+        }
         self.serve_ready(facts);
     }
 
@@ -444,6 +454,14 @@ impl Engine {
         };
         let spec = match table::resolve(args) {
             Ok(spec) => spec,
+            Err(_) if speaks_http(args) => {
+                // A browser was made to send commands in the body of a request: none of them may run.
+                client.killed = true;
+                let addr = client.addr.clone();
+                self.requests.push(Request::NoteHttp { addr });
+                self.list_for_flush(index);
+                return 0;
+            }
             Err(refusal) => {
                 let text = refusal.text(args);
                 refuse(client, &text);
@@ -545,6 +563,7 @@ impl Engine {
         if timed {
             let took_us = (facts.elapsed_us)().saturating_sub(begun_us);
             self.statistics.of(spec).took_us += took_us;
+            self.spent_us += took_us;
             self.note_duration(index, spec, args, facts, took_us);
         }
         match wait {
@@ -669,6 +688,12 @@ impl Engine {
     ) -> Box<Wait> {
         Box::new(Wait { args, command, db, keys, deadline_ms, group: command == CommandId::XReadGroup, ticket: 0 })
     }
+}
+
+/// Is this a line of an HTTP request?
+fn speaks_http(args: Args<'_>) -> bool {
+    let name = args.get(0);
+    name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:")
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ mod server;
 mod streams;
 mod strings;
 mod transactions;
+mod turns;
 
 use super::Engine;
 use super::blocked::ClientIndex;

@@ -41,6 +41,8 @@ impl Engine {
     /// Carries out again whoever may have something to read now.
     pub(super) fn serve_ready(&mut self, facts: &Facts<'_>) {
         while self.blocked.has_ready() {
+            // A reader that was carried out in vain has looked at all its keys, and has a newer ticket.
+            let newest_ticket = self.blocked.newest_ticket();
             for (db, key) in self.blocked.take_ready() {
                 let stream = self
                     .state
@@ -49,7 +51,7 @@ impl Engine {
                     .is_some_and(|slot| matches!(slot.value, Value::Stream(_)));
                 for (ticket, index) in self.blocked.queue(db, &key) {
                     let Some(wait) = self.client(index).and_then(|client| client.wait.as_deref()) else { continue };
-                    if wait.ticket != ticket || !(stream || wait.group) {
+                    if wait.ticket != ticket || ticket > newest_ticket || !(stream || wait.group) {
                         continue;
                     }
                     self.serve(index, facts);
