@@ -39,44 +39,48 @@ pub fn xtrim(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(
 /// Trims the stream under `key`, which is there; answers how many entries went.
 pub fn trim(cx: &mut Cx<'_>, key: &[u8], trimming: &Trimming) -> u64 {
     let Ok(Some(stream)) = cx.stream(key) else { return 0 };
-    let bound = if trimming.approximate { block_bound(stream, trimming) } else { exact_bound(stream, trimming) };
+    let last = if trimming.approximate { last_block(stream, trimming) } else { last_exactly(stream, trimming) };
     if trimming.references == References::Acked && !stream.groups.is_empty() {
-        return trim_free(cx, key, trimming, bound);
+        return trim_free(cx, key, trimming, last);
     }
-    let removed = bound.map_or(0, |bound| below(stream, bound));
-    let at = cx.at(key);
+    let Some(last) = last else { return 0 };
+    let removed = stream.entries.count_in(StreamId::MIN, last);
     if trimming.references == References::Delete {
-        // References below the bound go, also those of entries that were deleted before.
-        release_below(cx, key, bound.unwrap_or(StreamId::MIN));
+        // References up to there go, also those of entries that were deleted before.
+        release_to(cx, key, last);
     }
-    if let Some(before) = bound.filter(|_| removed > 0) {
-        cx.emit(&Record::Trim { at, before });
+    if removed > 0 {
+        remove_to(cx, key, last);
     }
     removed
 }
 
-/// Entries below an ID.
-fn below(stream: &Stream, bound: StreamId) -> u64 {
-    bound.prev().map_or(0, |last| stream.entries.count_in(StreamId::MIN, last))
+/// Removes everything up to an ID, and that. The greatest of all IDs has none behind it to name as the end.
+fn remove_to(cx: &mut Cx<'_>, key: &[u8], last: StreamId) {
+    let at = cx.at(key);
+    cx.emit(&Record::Trim { at, before: last.next().unwrap_or(StreamId::MAX) });
+    if last == StreamId::MAX && cx.stream(key).is_ok_and(|s| s.is_some_and(|s| s.entries.get(last).is_some())) {
+        cx.emit(&Record::TrimEntries { at, ids: Ids::Slice(&[last]) });
+    }
 }
 
-/// What exact trimming removes ends before this ID.
-fn exact_bound(stream: &Stream, trimming: &Trimming) -> Option<StreamId> {
+/// What exact trimming removes ends with this ID.
+fn last_exactly(stream: &Stream, trimming: &Trimming) -> Option<StreamId> {
     match trimming.threshold {
-        Threshold::MinId(id) => Some(id),
+        Threshold::MinId(id) => id.prev(),
         Threshold::MaxLen(n) => {
             let surplus = stream.entries.len().checked_sub(n).filter(|&surplus| surplus > 0)?;
-            Some(match stream.entries.nth(surplus) {
-                Some(first_kept) => first_kept,
-                None => after(stream.entries.last_id()?),
-            })
+            match stream.entries.nth(surplus) {
+                Some(first_kept) => first_kept.prev(),
+                None => stream.entries.last_id(),
+            }
         }
     }
 }
 
-/// What `~` removes ends before this ID: after the last whole block that may go.
-fn block_bound(stream: &Stream, trimming: &Trimming) -> Option<StreamId> {
-    let (mut left, mut budget, mut bound) = (stream.entries.len(), trimming.limit, None);
+/// What `~` removes ends with this ID, the last of the last whole block that may go.
+fn last_block(stream: &Stream, trimming: &Trimming) -> Option<StreamId> {
+    let (mut left, mut budget, mut last) = (stream.entries.len(), trimming.limit, None);
     for node in stream.entries.nodes() {
         let live = node.live as u64;
         let may_go = match trimming.threshold {
@@ -91,31 +95,21 @@ fn block_bound(stream: &Stream, trimming: &Trimming) -> Option<StreamId> {
         if trimming.references != References::Acked {
             budget -= live;
         }
-        bound = Some(after(node.last_live));
+        last = Some(node.last_live);
     }
-    bound
-}
-
-fn after(id: StreamId) -> StreamId {
-    id.next().unwrap_or(StreamId::MAX)
+    last
 }
 
 /// ACKED: removes the free entries, oldest first, until the threshold holds.
-fn trim_free(cx: &mut Cx<'_>, key: &[u8], trimming: &Trimming, block_bound: Option<StreamId>) -> u64 {
+fn trim_free(cx: &mut Cx<'_>, key: &[u8], trimming: &Trimming, last: Option<StreamId>) -> u64 {
     let Ok(Some(stream)) = cx.stream(key) else { return 0 };
     let entries = &stream.entries;
     let (most, end) = match trimming.threshold {
-        Threshold::MaxLen(n) => (entries.len().saturating_sub(n), StreamId::MAX),
-        Threshold::MinId(id) => match id.prev() {
-            Some(last) => (u64::MAX, last),
-            None => return 0,
-        },
+        Threshold::MaxLen(n) if !trimming.approximate => (entries.len().saturating_sub(n), Some(StreamId::MAX)),
+        Threshold::MaxLen(n) => (entries.len().saturating_sub(n), last),
+        Threshold::MinId(_) => (u64::MAX, last),
     };
-    let end = match (trimming.approximate, block_bound) {
-        (false, _) => end,
-        (true, Some(bound)) => bound.prev().unwrap_or(StreamId::MIN),
-        (true, None) => return 0,
-    };
+    let Some(end) = end else { return 0 };
     // Nothing beyond the position of the slowest group is free.
     let slowest = stream.groups.values().map(|group| group.last_delivered).min().unwrap_or(StreamId::MAX);
     let end = end.min(slowest);
@@ -134,27 +128,27 @@ fn trim_free(cx: &mut Cx<'_>, key: &[u8], trimming: &Trimming, block_bound: Opti
             free.push((entry.id, kept));
         }
     }
-    let at = cx.at(key);
     // Without a hole among them the entries are a stretch from the front: one ID says it.
     let in_front = free.iter().take_while(|(_, kept)| !kept).count();
     if in_front > 0 {
-        cx.emit(&Record::Trim { at, before: after(free[in_front - 1].0) });
+        remove_to(cx, key, free[in_front - 1].0);
     }
     let holes: Vec<StreamId> = free[in_front..].iter().map(|&(id, _)| id).collect();
     if !holes.is_empty() {
+        let at = cx.at(key);
         cx.emit(&Record::TrimEntries { at, ids: Ids::Slice(&holes) });
     }
     free.len() as u64
 }
 
-/// DELREF: takes everything below the bound off every group's pending list.
-fn release_below(cx: &mut Cx<'_>, key: &[u8], bound: StreamId) {
+/// DELREF: takes everything up to an ID off every group's pending list.
+fn release_to(cx: &mut Cx<'_>, key: &[u8], last: StreamId) {
     let Ok(Some(stream)) = cx.stream(key) else { return };
     let pending: Vec<(Box<[u8]>, Vec<StreamId>)> = stream
         .groups
         .iter()
         .filter_map(|(name, group)| {
-            let ids: Vec<_> = group.pel().range(StreamId::MIN).map(|p| p.id).take_while(|&id| id < bound).collect();
+            let ids: Vec<_> = group.pel().range(StreamId::MIN).map(|p| p.id).take_while(|&id| id <= last).collect();
             (!ids.is_empty()).then(|| (name.clone(), ids))
         })
         .collect();

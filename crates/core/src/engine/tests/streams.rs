@@ -94,3 +94,27 @@ fn lag_is_a_number_where_counters_cannot_tell() {
     world.talk(&[("config set stream-lag compat", "+OK|")]);
     assert!(world.say("xinfo groups s").ends_with("$3|lag|$-1|"));
 }
+
+#[test]
+fn an_entry_with_the_greatest_id_can_be_trimmed() {
+    let mut world = World::new();
+    let greatest = "18446744073709551615-18446744073709551615";
+    for (trim, removed) in [("maxlen 0", 2), ("maxlen ~ 0", 2), ("maxlen 0 delref", 2), ("maxlen 1", 1), ("minid 2", 1)]
+    {
+        world.say("del s");
+        world.say("xadd s 1-1 a b");
+        world.say(&format!("xadd s {greatest} a b"));
+        world.talk(&[("xgroup create s g 0", "+OK|")]);
+        world.say("xreadgroup group g c streams s >");
+        if !trim.contains("delref") {
+            world.say(&format!("xack s g 1-1 {greatest}"));
+        }
+        let acked = format!("xtrim s {trim} acked");
+        let line = if trim.contains("delref") { format!("xtrim s {trim}") } else { acked };
+        assert_eq!(world.say(&line), format!(":{removed}|"), "{line}");
+        assert_eq!(world.say("xlen s"), format!(":{}|", 2 - removed), "{line}");
+    }
+    world.say("del s");
+    world.say(&format!("xadd s {greatest} a b"));
+    world.talk(&[("xtrim s maxlen 0", ":1|"), ("xlen s", ":0|"), ("xtrim s maxlen 0", ":0|")]);
+}
