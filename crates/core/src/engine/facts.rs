@@ -50,6 +50,11 @@ pub enum Request {
         /// SHUTDOWN SAVE, NOSAVE, or as the settings say.
         save: Option<bool>,
     },
+    /// A connection was closed because it speaks HTTP: to be logged.
+    NoteHttp {
+        /// The peer.
+        addr: String,
+    },
     /// Hold everything up for so long (DEBUG SLEEP).
     Sleep {
         /// Microseconds.

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::command::table::{CommandId, CommandSpec};
+use crate::command::table::CommandSpec;
 
 /// An error reply: the whole line behind its `-`.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -12,6 +12,7 @@ mod streams;
 mod strings;
 mod transactions;
 mod trim;
+mod turns;
 
 use super::Engine;
 use super::blocked::ClientIndex;
