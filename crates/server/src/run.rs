@@ -225,6 +225,10 @@ impl Server {
         let later = std::mem::take(&mut self.later);
         for request in later.into_iter().chain(requests) {
             match request {
+                Request::NoteQueryBuffer { client, addr, input_bytes } => ::log::warn!(
+                    "client {client} at {addr} closed: {input_bytes} bytes of commands that are not complete or wait, over \
+                     client-query-buffer-limit"
+                ),
                 Request::NoteHttp { addr } => self.note_http(&addr, facts.now_ms),
                 Request::Sleep { us } => std::thread::sleep(Duration::from_micros(us)),
                 Request::Shutdown { save: wanted } => (shutdown, save) = (true, wanted),

@@ -5,7 +5,7 @@
 use super::{Engine, Pause};
 use crate::command::table::{self, CommandId, Flags};
 use crate::engine::blocked::ClientIndex;
-use crate::engine::facts::Facts;
+use crate::engine::facts::{Facts, Request};
 use crate::limits::UNREAD_MAX_BYTES;
 use crate::resp::decode::{Caps, Step};
 use crate::resp::encode::Reply;
@@ -43,6 +43,8 @@ impl Engine {
         }
         client.input.extend_from_slice(bytes);
         if client.input_len() > limit {
+            let (id, addr, input_bytes) = (client.id, client.addr.clone(), client.input_len());
+            self.requests.push(Request::NoteQueryBuffer { client: id, addr, input_bytes });
             self.statistics.query_buffer_disconnections += 1;
             client_kill(self, index);
             return;

@@ -116,3 +116,18 @@ fn a_reader_of_many_keys_is_carried_out_once_for_all_of_them() {
     world.say("xadd s7 2-1 a b");
     assert_eq!(world.read(reader), "*1|*2|$2|s7|*1|*2|$3|2-1|*2|$1|a|$1|b|");
 }
+
+#[test]
+fn who_sends_more_than_may_wait_is_closed_with_a_note() {
+    let mut world = World::with(&[("client-query-buffer-limit", "1mb")]);
+    let me = world.me;
+    world.say("xread block 0 streams s $");
+    let id = world.engine.client(me).unwrap().id;
+    let bytes = "ping\r\n".repeat(100_000);
+    world.turn(|engine, facts| engine.feed(me, bytes.as_bytes(), facts));
+    assert!(!world.engine.client(me).unwrap().killed && world.requests().is_empty());
+    world.turn(|engine, facts| engine.feed(me, bytes.as_bytes(), facts));
+    assert!(world.engine.client(me).unwrap().killed);
+    let (addr, input_bytes) = ("10.0.0.1:1000".into(), 1_200_000);
+    assert_eq!(world.requests(), [Request::NoteQueryBuffer { client: id, addr, input_bytes }]);
+}
