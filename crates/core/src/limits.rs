@@ -7,6 +7,10 @@ pub const DATABASES: usize = 16;
 /// Longest inline command line, in bytes, before its newline has come. Redis: `PROTO_INLINE_MAX_SIZE`.
 pub const INLINE_MAX_BYTES: usize = 64 * 1024;
 
+/// Replies that a client has not taken, beyond which nothing more of it is read or carried out, where the settings have
+/// no soft limit. Generous: a client may write all its commands before it reads the first reply.
+pub const UNREAD_MAX_BYTES: usize = 256 << 20;
+
 /// Most arguments in one command. Redis: `INT_MAX`. Nothing is taken for what was announced and has not come.
 pub const MULTIBULK_MAX: i64 = i32::MAX as i64;
 
@@ -42,7 +46,3 @@ pub const SLOTS_PER_MARK: usize = 8;
 
 /// Most places that one SCAN looks at, whatever its COUNT: a call must stay short.
 pub const SCAN_PLACES_MAX: usize = 50_000;
-
-/// With more replies than this waiting to be sent to a connection its next command is not carried out yet: one packet of
-/// short commands may ask for any number of long replies.
-pub const OUTPUT_AHEAD_MAX_BYTES: usize = 16 * 1024 * 1024;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::command::args::OwnedArgs;
-use crate::command::table::CommandId;
+use crate::command::table::{self, CommandId, Flags};
 use crate::engine::pubsub::Subscriptions;
 use crate::pipeline::Output;
 use crate::resp::decode::Decoder;
@@ -32,6 +32,18 @@ pub struct Transaction {
     pub len_bytes: usize,
     /// A command was refused while queueing: EXEC will be, too.
     pub refused: bool,
+}
+
+impl Transaction {
+    /// Is there a command of that kind in it?
+    pub fn has(&self, flag: Flags) -> bool {
+        self.queue.iter().any(|(_, args)| table::resolve(args.args()).is_ok_and(|spec| spec.flags.has(flag)))
+    }
+
+    /// May EXEC change something?
+    pub fn writes(&self) -> bool {
+        self.has(Flags::WRITE)
+    }
 }
 
 /// A key that WATCH looks at, as it was.
@@ -131,8 +143,6 @@ pub struct Client {
     pub wait: Option<Box<Wait>>,
     /// Its next command is held back by CLIENT PAUSE.
     pub held_back: bool,
-    /// Its next command is held back until some of its output has been sent.
-    pub output_full: bool,
     /// To be closed once its output has been sent. Nothing more is read from it.
     pub closing: bool,
     /// To be closed at once.
@@ -140,8 +150,14 @@ pub struct Client {
 
     /// Place inside the command that is arriving.
     pub decoder: Decoder,
-    /// Input that has not been carried out.
+    /// Input; what lies before `input_at` has been carried out.
     pub input: Vec<u8>,
+    /// Where the input that has not been carried out begins.
+    pub input_at: usize,
+    /// Has whole commands left, and is in the list of those that go on in the next turn.
+    pub later_listed: bool,
+    /// Goes on when it has taken some of its replies: there are too many.
+    pub stuffed: bool,
     /// Replies.
     pub output: Output,
     /// Is in the list of those with output to send.
@@ -177,14 +193,21 @@ impl Client {
             subscriptions: None,
             wait: None,
             held_back: false,
-            output_full: false,
             closing: false,
             killed: false,
             decoder: Decoder::default(),
             input: Vec::new(),
+            input_at: 0,
+            later_listed: false,
+            stuffed: false,
             output: Output::default(),
             flush_listed: false,
         }
+    }
+
+    /// Bytes of input that have not been carried out.
+    pub fn input_len(&self) -> usize {
+        self.input.len() - self.input_at
     }
 
     /// Back to how a new connection is (RESET), but for its identity and authentication, and for what it watches and

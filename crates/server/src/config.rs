@@ -78,12 +78,13 @@ pub fn version() -> String {
 
 /// Reads a command line (without the program's name) and what it names.
 pub fn read(words: &[Vec<u8>]) -> Result<Invocation, ConfigError> {
-    match words {
-        [only] if matches!(&only[..], b"--help" | b"-h") => {
-            return Ok(Invocation::Print(help()));
-        }
-        [only] if matches!(&only[..], b"--version" | b"-v") => return Ok(Invocation::Print(version())),
-        _ => {}
+    // Anywhere, for those who add it to a line they have typed. The short forms may be values, so only alone.
+    let asks_for = |long: &[u8], short: &[u8]| words.iter().any(|word| word == long) || *words == [short];
+    if asks_for(b"--help", b"-h") {
+        return Ok(Invocation::Print(help()));
+    }
+    if asks_for(b"--version", b"-v") {
+        return Ok(Invocation::Print(version()));
     }
     let mut reading = Reading { settings: Settings::default(), notes: Vec::new() };
     let place = "command line";

@@ -109,6 +109,9 @@ impl Node {
     /// A turn begins: does what is due by time.
     pub fn on_tick(&mut self, facts: &Facts<'_>) {
         self.engine.tick(facts);
+        if !self.is_pressed() {
+            self.engine.go_on_later(facts);
+        }
     }
 
     /// A turn ends.
@@ -194,13 +197,13 @@ impl Node {
         if let Some(client) = self.engine.client_mut(index) {
             client.sent_bytes += n as u64;
             client.output.advance(n);
-            self.engine.output_taken(index);
+            self.engine.on_sent(index);
         }
     }
 
-    /// Is there a client that may go on without anything having happened? The next turn should begin at once.
+    /// Is there a client whose commands can go on without anything having happened? The next turn should begin at once.
     pub fn can_go_on(&self) -> bool {
-        self.engine.can_resume()
+        self.engine.can_resume() || (self.engine.has_later() && !self.is_pressed())
     }
 
     /// A client.

@@ -53,6 +53,9 @@ const SWEEP_MS: u64 = 1000;
 /// After this long accepting is tried again when there were no descriptors left.
 const ACCEPT_RETRY_MS: u64 = 100;
 
+/// A peer that speaks HTTP is logged at most this often: each is one line that a web page can cause.
+const HTTP_NOTE_MS: u64 = 60_000;
+
 /// A server.
 pub struct Server {
     poll: Poll,
@@ -77,6 +80,8 @@ pub struct Server {
     next_sweep_ms: u64,
     /// Requests made while a request was being carried out, for the next turn.
     later: Vec<Request>,
+    /// When a peer that speaks HTTP is logged again.
+    next_http_note_ms: u64,
     exit: Option<bool>,
 }
 
@@ -137,6 +142,7 @@ impl Server {
             accept_retry_ms: None,
             next_sweep_ms: now_ms + SWEEP_MS,
             later: Vec::new(),
+            next_http_note_ms: 0,
             exit: None,
         })
     }
@@ -219,6 +225,11 @@ impl Server {
         let later = std::mem::take(&mut self.later);
         for request in later.into_iter().chain(requests) {
             match request {
+                Request::NoteQueryBuffer { client, addr, input_bytes } => ::log::warn!(
+                    "client {client} at {addr} closed: {input_bytes} bytes of commands that are not complete or wait, over \
+                     client-query-buffer-limit"
+                ),
+                Request::NoteHttp { addr } => self.note_http(&addr, facts.now_ms),
                 Request::Sleep { us } => std::thread::sleep(Duration::from_micros(us)),
                 Request::Shutdown { save: wanted } => (shutdown, save) = (true, wanted),
                 Request::Reload { client } => self.reload(client),
@@ -257,6 +268,13 @@ impl Server {
             }
         }
         false
+    }
+
+    fn note_http(&mut self, addr: &str, now_ms: u64) {
+        if now_ms >= self.next_http_note_ms {
+            self.next_http_note_ms = now_ms + HTTP_NOTE_MS;
+            ::log::warn!("{addr} sent POST or Host: and was closed: a web page may be trying to use this server");
+        }
     }
 
     fn setting_changed(&mut self, name: &str) {

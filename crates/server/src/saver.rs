@@ -24,6 +24,13 @@ enum Piece {
     Finish,
 }
 
+/// What the head of a snapshot says.
+struct Begun {
+    position: u64,
+    now_ms: u64,
+    with_log: bool,
+}
+
 /// A snapshot that is on disk.
 #[derive(Debug)]
 pub struct Saved {
@@ -43,15 +50,22 @@ pub struct Saver {
 }
 
 impl Saver {
-    /// Begins a snapshot of the state at `position`.
-    pub fn start(dir: Arc<DataDir>, position: u64, now_ms: u64, waker: Arc<Waker>) -> std::io::Result<Self> {
+    /// Begins a snapshot of the state at `position`; `with_log`: which the log will have reached when it is finished.
+    pub fn start(
+        dir: Arc<DataDir>,
+        position: u64,
+        now_ms: u64,
+        with_log: bool,
+        waker: Arc<Waker>,
+    ) -> std::io::Result<Self> {
         let (pieces, inbox) = mpsc::channel();
         let (outbox, ended) = mpsc::channel();
         let written = Arc::new(AtomicU64::new(0));
         let counter = written.clone();
         let folder = dir.snapshots().to_owned();
+        let begun = Begun { position, now_ms, with_log };
         let thread = thread::Builder::new().name("impel-snapshot".into()).spawn(move || {
-            if let Some(result) = write(&dir, position, now_ms, &inbox, &counter, &waker) {
+            if let Some(result) = write(&dir, begun, &inbox, &counter, &waker) {
                 let _ = outbox.send(result);
                 let _ = waker.wake();
             }
@@ -104,13 +118,12 @@ impl Drop for Saver {
 /// `None`: given up by the loop.
 fn write(
     dir: &Arc<DataDir>,
-    position: u64,
-    now_ms: u64,
+    begun: Begun,
     inbox: &Receiver<Piece>,
     written: &AtomicU64,
     waker: &Waker,
 ) -> Option<Result<Saved, SnapshotError>> {
-    let mut writer = match snapshots::create(dir, position, now_ms) {
+    let mut writer = match snapshots::create(dir, begun.position, begun.now_ms, begun.with_log) {
         Ok(writer) => writer,
         Err(error) => return Some(Err(error)),
     };

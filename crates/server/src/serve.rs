@@ -1,6 +1,7 @@
 //! From a command line to a running server and its exit code.
 
 use std::fs;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use impel_core::settings::Settings;
@@ -16,7 +17,8 @@ const OTHER_DESCRIPTORS: u64 = 32;
 pub fn command_line(words: &[Vec<u8>]) -> ExitCode {
     let start = match config::read(words) {
         Ok(Invocation::Print(text)) => {
-            println!("{text}");
+            // Whoever reads it may have seen enough: `impel --help | head`.
+            let _ = writeln!(io::stdout(), "{text}");
             return ExitCode::SUCCESS;
         }
         Ok(Invocation::Serve(start)) => start,

@@ -23,7 +23,10 @@ const MAGIC: [u8; 8] = *b"IMPELSNP";
 /// The format that we write, and the only one that we read.
 const VERSION: u32 = 1;
 
-const HEADER_BYTES: usize = 32;
+const HEADER_BYTES: usize = 40;
+
+/// In the header's flags: a log was kept when the snapshot was taken.
+const WITH_LOG: u64 = 1;
 const CHUNK_HEADER_BYTES: usize = 8;
 const FOOTER_BYTES: usize = 28;
 
@@ -44,6 +47,8 @@ pub struct SnapshotInfo {
     pub position: u64,
     /// The time it was begun, as its writer was told.
     pub now_ms: u64,
+    /// A log was kept when it was taken, and reached its position.
+    pub with_log: bool,
     /// Chunks in it.
     pub chunks: u64,
     /// Length of the file.
@@ -110,12 +115,14 @@ fn snapshot_path(dir: &DataDir, position: u64) -> PathBuf {
     dir.snapshots().join(positioned_name(position, SNAPSHOT))
 }
 
-fn header(position: u64, now_ms: u64) -> [u8; HEADER_BYTES] {
+fn header(position: u64, now_ms: u64, with_log: bool) -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
     header[..8].copy_from_slice(&MAGIC);
     header[8..12].copy_from_slice(&VERSION.to_le_bytes());
     header[16..24].copy_from_slice(&position.to_le_bytes());
     header[24..32].copy_from_slice(&now_ms.to_le_bytes());
+    let flags = if with_log { WITH_LOG } else { 0 };
+    header[32..40].copy_from_slice(&flags.to_le_bytes());
     let crc = header_crc(&header);
     header[12..16].copy_from_slice(&crc.to_le_bytes());
     header
@@ -170,6 +177,7 @@ pub struct SnapshotWriter {
     unfinished: PathBuf,
     position: u64,
     now_ms: u64,
+    with_log: bool,
     tally: Tally,
     buffer: Vec<u8>,
     written_bytes: u64,
@@ -177,8 +185,9 @@ pub struct SnapshotWriter {
     has_its_name: bool,
 }
 
-/// Begins a snapshot of the state at a log position.
-pub fn create(dir: &Arc<DataDir>, position: u64, now_ms: u64) -> Result<SnapshotWriter, SnapshotError> {
+/// Begins a snapshot of the state at a log position. `with_log` says that there is a log, which will be durable up to that
+/// position before the snapshot is finished: a start takes a log that ends earlier for a damaged one.
+pub fn create(dir: &Arc<DataDir>, position: u64, now_ms: u64, with_log: bool) -> Result<SnapshotWriter, SnapshotError> {
     let unfinished = snapshot_path(dir, position).with_extension("snap.tmp");
     let file = dir.disk().create(&unfinished).map_err(DiskError::at("create", &unfinished))?;
     Ok(SnapshotWriter {
@@ -187,8 +196,9 @@ pub fn create(dir: &Arc<DataDir>, position: u64, now_ms: u64) -> Result<Snapshot
         unfinished,
         position,
         now_ms,
+        with_log,
         tally: Tally::default(),
-        buffer: header(position, now_ms).to_vec(),
+        buffer: header(position, now_ms, with_log).to_vec(),
         written_bytes: 0,
         synced_bytes: 0,
         has_its_name: false,
@@ -232,6 +242,7 @@ impl SnapshotWriter {
         Ok(SnapshotInfo {
             position: self.position,
             now_ms: self.now_ms,
+            with_log: self.with_log,
             chunks: self.tally.chunks,
             len_bytes: self.written_bytes,
             path,
@@ -280,6 +291,7 @@ pub fn check(dir: &DataDir, position: u64) -> Result<SnapshotInfo, SnapshotError
     Ok(SnapshotInfo {
         position,
         now_ms: reader.now_ms,
+        with_log: reader.with_log,
         chunks: reader.tally.chunks,
         len_bytes: reader.len_bytes,
         path: reader.path,
@@ -309,11 +321,16 @@ pub fn read(dir: &DataDir, position: u64) -> Result<SnapshotReader, SnapshotErro
     if u64_at(&bytes, 16) != position {
         return Err(damaged("it is of another position than its name says"));
     }
+    let flags = u64_at(&bytes, 32);
+    if flags & !WITH_LOG != 0 {
+        return Err(damaged("its header has flags that mean nothing"));
+    }
     Ok(SnapshotReader {
         file,
         path,
         position,
         now_ms: u64_at(&bytes, 24),
+        with_log: flags & WITH_LOG != 0,
         len_bytes,
         offset: HEADER_BYTES as u64,
         tally: Tally::default(),
@@ -336,6 +353,7 @@ pub struct SnapshotReader {
     path: PathBuf,
     position: u64,
     now_ms: u64,
+    with_log: bool,
     len_bytes: u64,
     offset: u64,
     tally: Tally,

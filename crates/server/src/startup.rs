@@ -99,8 +99,15 @@ pub fn take_dir(settings: &Settings) -> Result<Option<Arc<DataDir>>, StartupErro
 pub fn load(dir: Option<Arc<DataDir>>, engine: &mut Engine) -> Result<Opened, StartupError> {
     let Some(dir) = dir else { return Ok(Opened { dir: None, log: None, position: 0 }) };
     let stopwatch = Stopwatch::start();
-    let options = Options { segment_bytes: engine.settings.log_segment_bytes, ..Options::default() };
-    let (log, recovery) = crate::log::open(&dir, options)?;
+    let (log, stored, recovery) = if engine.settings.appendonly {
+        let options = Options { segment_bytes: engine.settings.log_segment_bytes, ..Options::default() };
+        let (log, recovery) = crate::log::open(&dir, options)?;
+        let stored = log.stored();
+        (Some(Box::new(log) as Box<dyn Log>), stored, recovery)
+    } else {
+        let (stored, recovery) = crate::log::open_to_read(&dir)?;
+        (None, stored, recovery)
+    };
     for note in &recovery.notes {
         ::log::warn!("{note}");
     }
@@ -122,7 +129,7 @@ pub fn load(dir: Option<Arc<DataDir>>, engine: &mut Engine) -> Result<Opened, St
         );
     }
     let (mut frames, mut records) = (0u64, 0u64);
-    log.replay(recovery.replay_from, |position, now_ms, payload| {
+    stored.replay(recovery.replay_from, |position, now_ms, payload| {
         let end = position + payload.len() as u64;
         let mut reader = Reader::new(payload);
         while !reader.is_empty() {
@@ -144,6 +151,5 @@ pub fn load(dir: Option<Arc<DataDir>>, engine: &mut Engine) -> Result<Opened, St
             stopwatch.elapsed_us() / 1000
         );
     }
-    let log = engine.settings.appendonly.then(|| Box::new(log) as Box<dyn Log>);
     Ok(Opened { dir: Some(dir), log, position })
 }

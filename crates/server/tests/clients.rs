@@ -255,3 +255,29 @@ fn over_maxmemory_additions_are_refused_and_removals_are_not() {
         assert!(begun.elapsed() < Duration::from_secs(10));
     }
 }
+
+#[test]
+fn replies_that_are_read_late_are_made_late_and_all_arrive() {
+    let (_folder, server) = server(&["--client-output-buffer-limit", "normal 0 1mb 60"]);
+    let mut client = server.client();
+    let value = "v".repeat(100_000);
+    client.ask(&["SET", "k", &value]);
+    const COUNT: usize = 300;
+    let mut bytes = command(&["GET", "k"]).repeat(COUNT);
+    bytes.extend_from_slice(&command(&["ECHO", "end"]));
+    client.send(&bytes);
+    client.end_sending();
+    // What waits for the client stays near the soft limit; without one it would be 30 MB.
+    let mut other = server.client();
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_millis(300) {
+        let list = other.ask(&["CLIENT", "LIST", "TYPE", "normal"]);
+        let longest = list.text().split(' ').filter_map(|word| word.strip_prefix("obl=")?.parse::<usize>().ok()).max();
+        assert!(longest.unwrap() < 3 << 20, "{}", list.text());
+    }
+    for _ in 0..COUNT {
+        assert_eq!(client.reply(), Reply::Bulk(value.clone()));
+    }
+    assert_eq!(client.reply(), Reply::Bulk("end".into()));
+    assert!(client.is_closed());
+}

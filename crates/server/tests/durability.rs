@@ -242,3 +242,86 @@ fn shutdown_nosave_keeps_what_the_log_has_and_nothing_else() {
     let server = Server::start(folder.path(), &options);
     assert_eq!(server.client().ask(&["XLEN", "s"]), Reply::Int(0));
 }
+
+fn segments(folder: &Path) -> Vec<std::path::PathBuf> {
+    let Ok(entries) = fs::read_dir(folder.join("data/log")) else { return Vec::new() };
+    let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths
+}
+
+/// The log had been durable up to the snapshot: one that ends earlier is no torn end.
+#[test]
+fn a_log_that_ends_before_the_snapshot_is_not_gone_on_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &[]);
+    let mut client = server.client();
+    let add = |client: &mut Client, count: usize| {
+        (0..count).for_each(|_| drop(client.ask(&["XADD", "s", "*", "field", &"x".repeat(100)])));
+    };
+    add(&mut client, 100);
+    assert_eq!(client.ask(&["SAVE"]), Reply::Simple("OK".into()));
+    add(&mut client, 50);
+    server.kill();
+    let last = segments(folder.path()).pop().unwrap();
+    fs::OpenOptions::new().write(true).open(&last).unwrap().set_len(8192).unwrap();
+    for log in ["yes", "no"] {
+        let mut server = Server::spawn(folder.path(), free_port(), Command::new(IMPEL), &["--appendonly", log]);
+        assert_ne!(server.wait_end().code(), Some(0));
+        let text = server.log();
+        for part in ["recovery row P", "bytes of it are missing", "move all segments to another directory"] {
+            assert!(text.contains(part), "{text}");
+        }
+    }
+    // The way out.
+    fs::remove_file(last).unwrap();
+    let server = Server::start(folder.path(), &[]);
+    assert_eq!(server.client().ask(&["XLEN", "s"]), Reply::Int(100));
+    assert!(warnings(&server).contains("there is no log, though one was kept"), "{}", server.log());
+}
+
+/// Warnings, but for what the machine's limits cause.
+fn warnings(server: &Server) -> String {
+    server.log().lines().filter(|line| line.contains(" warning ") && !line.contains("maxclients")).collect()
+}
+
+#[test]
+fn a_server_without_a_log_makes_no_segments_and_warns_of_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = ["--appendonly", "no", "--save", "3600 1"];
+    for round in 0..3 {
+        let server = Server::start(folder.path(), &options);
+        work(&mut server.client(), 1 + round * 1000);
+        assert!(segments(folder.path()).is_empty());
+        assert_eq!(warnings(&server), "");
+        server.stop();
+    }
+    // With the log on, then off: what is there stays, and the snapshot goes beyond it.
+    let server = Server::start(folder.path(), &[]);
+    work(&mut server.client(), 4000);
+    server.stop();
+    let before: Vec<_> = segments(folder.path()).iter().map(|path| fs::read(path).unwrap()).collect();
+    let server = Server::start(folder.path(), &options);
+    work(&mut server.client(), 5000);
+    let contents_before = contents(&mut server.client());
+    server.stop();
+    let after: Vec<_> = segments(folder.path()).iter().map(|path| fs::read(path).unwrap()).collect();
+    assert!(!before.is_empty() && after == before);
+    for appendonly in ["no", "yes"] {
+        let server = Server::start(folder.path(), &["--appendonly", appendonly]);
+        assert_eq!(contents(&mut server.client()), contents_before);
+        assert_eq!(warnings(&server), "");
+        server.kill();
+    }
+}
+
+#[test]
+fn no_room_for_a_segment_names_its_setting() {
+    let folder = tempfile::tempdir().unwrap();
+    // A limit on the size of files, as a full disk says it: no.
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "trap '' XFSZ; ulimit -f 1000; exec \"$0\" \"$@\"", IMPEL]);
+    let mut server = Server::spawn(folder.path(), free_port(), limited, &[]);
+    assert_ne!(server.wait_end().code(), Some(0));
+    assert!(server.log().contains("log-segment-bytes"), "{}", server.log());
+}

@@ -104,6 +104,11 @@ impl Blocked {
         self.tickets
     }
 
+    /// The newest ticket there is.
+    pub fn newest_ticket(&self) -> u64 {
+        self.tickets
+    }
+
     /// Puts a client in the queues of its keys.
     pub fn add(&mut self, client: ClientIndex, wait: &Wait) {
         for key in &wait.keys {

@@ -65,7 +65,7 @@ impl Engine {
         let idle_s = now_ms.saturating_sub(client.active_ms) / 1000;
         let multi = client.transaction.as_ref().map_or(-1, |transaction| transaction.queue.len() as i64);
         let multi_bytes = client.transaction.as_ref().map_or(0, |transaction| transaction.len_bytes);
-        let (input, capacity) = (client.input.len(), client.input.capacity());
+        let (input, capacity) = (client.input_len(), client.input.capacity());
         let memory = size_of::<Client>() + capacity + client.output.capacity() + multi_bytes;
         let topics = |kind| client.subscriptions.as_deref().map_or(0, |all| all.len(kind));
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

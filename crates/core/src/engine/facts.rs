@@ -50,6 +50,20 @@ pub enum Request {
         /// SHUTDOWN SAVE, NOSAVE, or as the settings say.
         save: Option<bool>,
     },
+    /// A connection was closed because more input of it waits than client-query-buffer-limit allows: to be logged.
+    NoteQueryBuffer {
+        /// Its ID.
+        client: u64,
+        /// The peer.
+        addr: String,
+        /// Bytes that wait.
+        input_bytes: usize,
+    },
+    /// A connection was closed because it speaks HTTP: to be logged.
+    NoteHttp {
+        /// The peer.
+        addr: String,
+    },
     /// Hold everything up for so long (DEBUG SLEEP).
     Sleep {
         /// Microseconds.

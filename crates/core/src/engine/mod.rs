@@ -82,6 +82,10 @@ pub struct Engine {
     flush: Vec<ClientIndex>,
     /// Clients with input left that can go on.
     resume: VecDeque<ClientIndex>,
+    /// Clients that have had their share of this turn and go on in the next.
+    later: Vec<ClientIndex>,
+    /// Microseconds of timed commands since one connection began to be served.
+    spent_us: u64,
     /// Until when (Unix ms) and for whom commands are held back.
     pause: Option<(u64, Pause)>,
     paused: Vec<ClientIndex>,
@@ -277,6 +281,8 @@ impl Engine {
             held: BinaryHeap::new(),
             flush: Vec::new(),
             resume: VecDeque::new(),
+            later: Vec::new(),
+            spent_us: 0,
             pause: None,
             paused: Vec::new(),
             statistics: Statistics::default(),
@@ -475,6 +481,14 @@ impl Engine {
         let protocol = client.protocol;
         let spec = match table::resolve(args) {
             Ok(spec) => spec,
+            Err(_) if speaks_http(args) => {
+                // A browser was made to send commands in the body of a request: none of them may run.
+                client.killed = true;
+                let addr = client.addr.clone();
+                self.requests.push(Request::NoteHttp { addr });
+                self.list_for_flush(index);
+                return 0;
+            }
             Err(refusal) => {
                 let spec = if let table::Refusal::Arity(spec) = refusal { Some(spec) } else { None };
                 self.refuse(index, spec, &refusal.text(args), out);
@@ -594,6 +608,7 @@ impl Engine {
         if timed {
             let took_us = (facts.elapsed_us)().saturating_sub(begun_us);
             self.statistics.of(spec).took_us += took_us;
+            self.spent_us += took_us;
             self.note_duration(index, spec, args, facts, took_us);
         }
         match wait {
@@ -725,6 +740,12 @@ impl Engine {
         let (group, claims) = (None, None);
         Box::new(Wait { args, command, db, keys, deadline_ms, group, claims, crowded: false, ticket: 0 })
     }
+}
+
+/// Is this a line of an HTTP request?
+fn speaks_http(args: Args<'_>) -> bool {
+    let name = args.get(0);
+    name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:")
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ mod strings;
 mod syntax;
 mod transactions;
 mod trim;
+mod turns;
 
 use super::Engine;
 use super::blocked::ClientIndex;

@@ -17,12 +17,7 @@ pub(super) fn runs_inside(command: CommandId) -> bool {
 
 /// Is this an EXEC of commands that may take memory?
 pub(super) fn needs_memory(client: &Client, command: CommandId) -> bool {
-    command == CommandId::Exec
-        && client.transaction.as_ref().is_some_and(|t| {
-            t.queue.iter().any(|(_, args)| {
-                crate::command::table::resolve(args.args()).is_ok_and(|spec| spec.flags.has(Flags::DENYOOM))
-            })
-        })
+    command == CommandId::Exec && client.transaction.as_ref().is_some_and(|transaction| transaction.has(Flags::DENYOOM))
 }
 
 /// Queues a command; an error spoils the transaction, which is the caller's to note.

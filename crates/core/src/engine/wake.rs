@@ -63,6 +63,8 @@ impl Engine {
     /// Carries out again whoever may have something to read now.
     pub(super) fn serve_ready(&mut self, facts: &Facts<'_>) {
         while self.blocked.has_ready() {
+            // A reader that was carried out in vain has looked at all its keys, and has a newer ticket.
+            let newest_ticket = self.blocked.newest_ticket();
             for (db, key, what) in self.blocked.take_ready() {
                 let stream = self
                     .state
@@ -81,7 +83,7 @@ impl Engine {
                         }
                         Signal::Room => wait.crowded,
                     };
-                    if wait.ticket != ticket || !concerned {
+                    if wait.ticket != ticket || ticket > newest_ticket || !concerned {
                         continue;
                     }
                     self.serve(index, facts, what != Signal::Any);

@@ -79,3 +79,21 @@ fn a_value_may_look_like_an_option() {
     assert!(serve(&["--save", "--port", "5"]).unwrap().settings.save.is_empty());
     assert!(serve(&["some.conf", "port", "5"]).unwrap_err().contains("two dashes"));
 }
+
+#[test]
+fn help_and_version_may_stand_anywhere() {
+    let prints = |line: &[&str]| {
+        let words: Vec<Vec<u8>> = line.iter().map(|word| word.as_bytes().to_vec()).collect();
+        match read(&words) {
+            Ok(Invocation::Print(text)) => text,
+            other => panic!("{line:?}: {other:?}"),
+        }
+    };
+    for line in [&["--help"][..], &["-h"], &["--port", "7000", "--help"], &["/no/such/file", "--help", "--port"]] {
+        assert!(prints(line).starts_with("Usage: impel"), "{line:?}");
+    }
+    for line in [&["--version"][..], &["-v"], &["--port", "7000", "--version"]] {
+        assert_eq!(prints(line), version(), "{line:?}");
+    }
+    assert_eq!(serve(&["--requirepass", "-h"]).unwrap().settings.requirepass, b"-h");
+}

@@ -214,7 +214,7 @@ fn trimming_removes_whole_segments_before_the_position_and_no_others() {
         // The segment that is appended to stays, wherever the position is.
         log.trim(u64::MAX).unwrap();
         assert_eq!(names().len(), 1);
-        snapshots::create(&dir, log.end(), 5).unwrap().finish().unwrap();
+        snapshots::create(&dir, log.end(), 5, true).unwrap().finish().unwrap();
         drop((log, dir));
         place.crash();
         let (log, recovery) = super::open(&place.dir(), OPTIONS).unwrap();

@@ -104,7 +104,7 @@ fn work(server: &mut Server, history: &mut History, syncs: Syncs, random: &mut S
 }
 
 fn snapshot(server: &mut Server, history: &mut History) -> Result<(), Box<dyn std::error::Error>> {
-    let mut writer = snapshots::create(&server.dir, history.bytes.len() as u64, 0)?;
+    let mut writer = snapshots::create(&server.dir, history.bytes.len() as u64, 0, true)?;
     for chunk in history.bytes.chunks(2000) {
         writer.write_chunk(chunk)?;
     }

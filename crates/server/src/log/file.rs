@@ -19,7 +19,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use super::frame::{self, FRAME_HEADER_BYTES, FRAMES_AT};
-use super::recovery::{self, Action, OpenError, Recovery, Refusal};
+use super::recovery::{self, Action, OpenError, Recovery, Refusal, Row, SegmentFact};
 use super::survey::{Survey, Tail, segment_path};
 use super::{Log, LogError};
 use crate::disk::{DataDir, DiskError, DiskFile, remove_unfinished};
@@ -34,6 +34,9 @@ const ONE_WRITE_MAX_BYTES: usize = 256 * 1024;
 /// journal as well; so it is turned in larger pieces, and the syncs in between write data alone. On ext4 this halves the
 /// median time of a commit of 4 to 64 KiB.
 const ZEROS_AHEAD_BYTES: u64 = 1 << 20;
+
+/// What is done when space for a segment is taken, as an error says it.
+const RESERVE: &str = "reserve the space of a segment (log-segment-bytes) for";
 
 /// How a file log is laid out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,24 +84,140 @@ pub struct FileLog {
     scratch: Vec<u8>,
 }
 
-/// Examines the directory, decides by the table in `recovery.rs`, and opens the log for appending. When it has returned,
-/// everything that the log holds is durable.
-pub fn open(dir: &Arc<DataDir>, options: Options) -> Result<(FileLog, Recovery), OpenError> {
-    let options = Options { segment_bytes: options.segment_bytes.clamp(2 * FRAMES_AT as u64, 1 << 30), ..options };
+/// What a log holds, to be read.
+pub struct Stored {
+    dir: Arc<DataDir>,
+    segments: Vec<Closed>,
+    end: u64,
+}
+
+impl Stored {
+    /// Hands every frame with a byte at or after `from` to `apply`, oldest first: position of the payload's first byte,
+    /// the time stored with it, the payload. Of a frame that `from` is in the middle of, only what is at or after it.
+    pub fn replay(
+        &self,
+        from: u64,
+        mut apply: impl FnMut(u64, u64, &[u8]) -> Result<(), Box<dyn Error + Send + Sync>>,
+    ) -> Result<(), LogError> {
+        let first = self.segments.first().map_or(self.end, |segment| segment.start);
+        if from < first || from > self.end {
+            return Err(LogError::OutOfReach { from, first, end: self.end });
+        }
+        let mut bytes = Vec::new();
+        for (index, segment) in self.segments.iter().enumerate() {
+            let start = segment.start;
+            let next = self.segments.get(index + 1).map(|next| next.start);
+            if next.is_some_and(|next| next <= from) {
+                continue;
+            }
+            let path = segment_path(&self.dir, start);
+            let len_bytes = self.read_segment(segment, &mut bytes).map_err(DiskError::at("read", &path))?;
+            let bytes = &bytes[..len_bytes];
+            let end = next.unwrap_or(self.end);
+            let (mut offset, mut position) = (FRAMES_AT, start);
+            while position < end {
+                let Some(frame) = frame::frame_at(bytes, offset, start, position) else {
+                    return Err(LogError::Damaged { path, offset: offset as u64, position });
+                };
+                let after = position + frame.payload.len() as u64;
+                if after > from {
+                    let at = position.max(from);
+                    apply(at, frame.now_ms, &frame.payload[(at - position) as usize..])
+                        .map_err(|source| LogError::Apply { position: at, source })?;
+                }
+                position = after;
+                offset += frame.len_bytes();
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a segment into the front of `bytes`; returns its length in use.
+    fn read_segment(&self, segment: &Closed, bytes: &mut Vec<u8>) -> std::io::Result<usize> {
+        let file = self.dir.disk().open(&segment_path(&self.dir, segment.start))?;
+        let len_bytes = usize::try_from(segment.len_bytes).map_err(std::io::Error::other)?;
+        if bytes.len() < len_bytes {
+            bytes.resize(len_bytes, 0);
+        }
+        file.read_at(0, &mut bytes[..len_bytes])?;
+        Ok(len_bytes)
+    }
+}
+
+/// What is there, if the table lets a start go on with it.
+fn examine(dir: &DataDir) -> Result<(Survey, Row), OpenError> {
     let survey = Survey::of(dir)?;
     let row = recovery::classify(&survey.facts);
     if row.action() == Action::Refuse {
         return Err(OpenError::Refused(Refusal { row, place: survey.place, detail: survey.detail }));
     }
-    // From here on the disk is changed.
+    Ok((survey, row))
+}
+
+/// Sees to what does not belong among the snapshots; answers what the operator should know of them.
+fn tidy_snapshots(dir: &DataDir, survey: &Survey) -> Result<Vec<String>, OpenError> {
     let mut notes = Vec::new();
-    remove_unfinished(dir.disk(), dir.log())?;
     snapshots::remove_unfinished(dir)?;
     for (position, what) in &survey.damaged_snapshots {
         // Out of the way under another name, or it would count as one of those to keep when snapshots are pruned.
         let kept_as = snapshots::set_aside(dir, *position)?;
         notes.push(format!("damaged snapshot passed over and kept as {}: {what}", kept_as.display()));
     }
+    if survey.facts.segments == SegmentFact::Empty
+        && let Some(info) = survey.snapshot.as_ref().filter(|info| info.with_log)
+    {
+        notes.push(format!(
+            "there is no log, though one was kept when the snapshot at position {} was taken: what came after it is \
+             not here",
+            info.position
+        ));
+    }
+    Ok(notes)
+}
+
+/// As [`open`], for a server that keeps no log: what there is of one is judged the same and read, and stays as it is.
+pub fn open_to_read(dir: &Arc<DataDir>) -> Result<(Stored, Recovery), OpenError> {
+    let (survey, row) = examine(dir)?;
+    let mut notes = tidy_snapshots(dir, &survey)?;
+    let mut segments: Vec<Closed> =
+        survey.closed.iter().map(|&(start, len_bytes)| Closed { start, len_bytes }).collect();
+    let mut end = survey.base;
+    match (row.action(), &survey.tail) {
+        (Action::Continue, Some(tail)) => {
+            end = tail.walk.position;
+            segments.push(Closed { start: tail.start, len_bytes: tail.walk.offset as u64 });
+            if tail.walk.stray_bytes > 0 {
+                notes.push(format!(
+                    "{} bytes at the end of {} that were never known to be durable are not read: the log ends at \
+                     position {end}",
+                    tail.walk.stray_bytes,
+                    segment_path(dir, tail.start).display(),
+                ));
+            }
+        }
+        // All of it is in the snapshot.
+        _ => segments.clear(),
+    }
+    let recovery = Recovery {
+        row,
+        snapshot: survey.snapshot,
+        replay_from: survey.base,
+        end,
+        frames: survey.frames,
+        cut_bytes: 0,
+        notes,
+    };
+    Ok((Stored { dir: dir.clone(), segments, end }, recovery))
+}
+
+/// Examines the directory, decides by the table in `recovery.rs`, and opens the log for appending. When it has returned,
+/// everything that the log holds is durable.
+pub fn open(dir: &Arc<DataDir>, options: Options) -> Result<(FileLog, Recovery), OpenError> {
+    let options = Options { segment_bytes: options.segment_bytes.clamp(2 * FRAMES_AT as u64, 1 << 30), ..options };
+    let (survey, row) = examine(dir)?;
+    // From here on the disk is changed.
+    remove_unfinished(dir.disk(), dir.log())?;
+    let mut notes = tidy_snapshots(dir, &survey)?;
     // Names that were in the page cache only, after a sync that failed before the restart.
     dir.disk().sync_dir(dir.log()).map_err(DiskError::at("sync directory", dir.log()))?;
     dir.disk().sync_dir(dir.snapshots()).map_err(DiskError::at("sync directory", dir.snapshots()))?;
@@ -121,10 +240,6 @@ pub fn open(dir: &Arc<DataDir>, options: Options) -> Result<(FileLog, Recovery),
         }
         (_, tail) => {
             if let Some(tail) = tail {
-                notes.push(format!(
-                    "the log ends at position {}, before the snapshot at position {}: it begins anew there",
-                    tail.walk.position, survey.base
-                ));
                 closed.push_back(Closed { start: tail.start, len_bytes: tail.walk.offset as u64 });
             }
             (begin_segment(dir, options, survey.base, 0)?, survey.base)
@@ -156,7 +271,7 @@ fn settle(dir: &DataDir, options: Options, tail: Tail) -> Result<Active, DiskErr
     if unproven < walk.offset {
         file.write_at(unproven as u64, &bytes[unproven..walk.offset]).map_err(DiskError::at("write", &path))?;
     }
-    file.allocate(options.segment_bytes).map_err(DiskError::at("reserve space for", &path))?;
+    file.allocate(options.segment_bytes).map_err(DiskError::at(RESERVE, &path))?;
     let reserved_bytes = file.len_bytes().map_err(DiskError::at("read", &path))?;
     // Appending begins only now, when no crash can bring the leftovers back.
     file.sync_all().map_err(DiskError::at("sync", &path))?;
@@ -169,7 +284,7 @@ fn begin_segment(dir: &DataDir, options: Options, start: u64, frame_bytes: u64) 
     let unfinished = path.with_extension("log.tmp");
     let mut file = dir.disk().create(&unfinished).map_err(DiskError::at("create", &unfinished))?;
     let reserved_bytes = options.segment_bytes.max(FRAMES_AT as u64 + frame_bytes);
-    file.allocate(reserved_bytes).map_err(DiskError::at("reserve space for", &unfinished))?;
+    file.allocate(reserved_bytes).map_err(DiskError::at(RESERVE, &unfinished))?;
     file.write_at(0, &frame::segment_header(start)).map_err(DiskError::at("write", &unfinished))?;
     file.sync_all().map_err(DiskError::at("sync", &unfinished))?;
     dir.disk().rename(&unfinished, &path).map_err(DiskError::at("rename", &unfinished))?;
@@ -183,61 +298,20 @@ impl FileLog {
         self.closed.front().map_or(self.active.start, |segment| segment.start)
     }
 
-    /// Hands every frame with a byte at or after `from` to `apply`, oldest first: position of the payload's first byte,
-    /// the time stored with it, the payload. Of a frame that `from` is in the middle of, only what is at or after it.
+    /// What is in it now.
+    pub fn stored(&self) -> Stored {
+        let active = Closed { start: self.active.start, len_bytes: self.active.offset };
+        let segments = self.closed.iter().copied().chain([active]).collect();
+        Stored { dir: self.dir.clone(), segments, end: self.end }
+    }
+
+    /// See [`Stored::replay`].
     pub fn replay(
         &self,
         from: u64,
-        mut apply: impl FnMut(u64, u64, &[u8]) -> Result<(), Box<dyn Error + Send + Sync>>,
+        apply: impl FnMut(u64, u64, &[u8]) -> Result<(), Box<dyn Error + Send + Sync>>,
     ) -> Result<(), LogError> {
-        if from < self.first() || from > self.end {
-            return Err(LogError::OutOfReach { from, first: self.first(), end: self.end });
-        }
-        let starts: Vec<u64> = self.closed.iter().map(|segment| segment.start).chain([self.active.start]).collect();
-        let mut bytes = Vec::new();
-        for (index, &start) in starts.iter().enumerate() {
-            let next = starts.get(index + 1).copied();
-            if next.is_some_and(|next| next <= from) {
-                continue;
-            }
-            let path = segment_path(&self.dir, start);
-            let len_bytes = self.read_segment(index, &mut bytes).map_err(DiskError::at("read", &path))?;
-            let bytes = &bytes[..len_bytes];
-            let end = next.unwrap_or(self.end);
-            let (mut offset, mut position) = (FRAMES_AT, start);
-            while position < end {
-                let Some(frame) = frame::frame_at(bytes, offset, start, position) else {
-                    return Err(LogError::Damaged { path, offset: offset as u64, position });
-                };
-                let after = position + frame.payload.len() as u64;
-                if after > from {
-                    let at = position.max(from);
-                    apply(at, frame.now_ms, &frame.payload[(at - position) as usize..])
-                        .map_err(|source| LogError::Apply { position: at, source })?;
-                }
-                position = after;
-                offset += frame.len_bytes();
-            }
-        }
-        Ok(())
-    }
-
-    /// Reads the segment with this index into the front of `bytes`; returns its length in use.
-    fn read_segment(&self, index: usize, bytes: &mut Vec<u8>) -> std::io::Result<usize> {
-        let closed;
-        let (file, len_bytes) = match self.closed.get(index) {
-            Some(segment) => {
-                closed = self.dir.disk().open(&segment_path(&self.dir, segment.start))?;
-                (&*closed, segment.len_bytes)
-            }
-            None => (&*self.active.file, self.active.offset),
-        };
-        let len_bytes = usize::try_from(len_bytes).map_err(std::io::Error::other)?;
-        if bytes.len() < len_bytes {
-            bytes.resize(len_bytes, 0);
-        }
-        file.read_at(0, &mut bytes[..len_bytes])?;
-        Ok(len_bytes)
+        self.stored().replay(from, apply)
     }
 
     fn check_poison(&self) -> Result<(), LogError> {
@@ -289,7 +363,7 @@ impl FileLog {
         let path = segment_path(&self.dir, active.start);
         if active.offset == FRAMES_AT as u64 {
             // An empty segment is never closed: the next would have its name.
-            active.file.allocate(needed_bytes).map_err(DiskError::at("reserve space for", &path))?;
+            active.file.allocate(needed_bytes).map_err(DiskError::at(RESERVE, &path))?;
             active.reserved_bytes = needed_bytes;
             return Ok(());
         }

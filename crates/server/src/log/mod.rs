@@ -32,7 +32,7 @@ use std::error::Error;
 use std::fmt;
 use std::path::PathBuf;
 
-pub use file::{FileLog, Options, open};
+pub use file::{FileLog, Options, Stored, open, open_to_read};
 pub use memory::MemoryLog;
 pub use recovery::{OpenError, Recovery, Refusal, Row};
 

@@ -8,7 +8,7 @@
 //! | D | damage, and a later frame proves that it had been durable | refuse |
 //! | E | damage, and later frames, none of which had been known durable: writes that a crash left out of order | cut from the damage on |
 //! | F | segments that do not join, after the position where replay begins | refuse |
-//! | G | a good snapshot, and the log ends before it | keep the snapshot, begin a new segment at its position |
+//! | G | a good snapshot, and no log, or one that ends before a snapshot that was taken with the log off | keep the snapshot, begin a new segment at its position |
 //! | H | the newest snapshot is damaged, but an older one (or none) and the log reach everything | use those; the end is treated as in B, C, E |
 //! | I | no good snapshot, and the log does not begin at 0 | refuse |
 //! | J | a snapshot or a segment of a format that this version does not know | refuse |
@@ -17,6 +17,7 @@
 //! | M | damage in a segment that another one follows, so it had been durable | refuse |
 //! | N | damage, and too much behind it looks like a frame to tell C, D and E apart | refuse |
 //! | O | the newest snapshot is damaged, and the log ends before it | refuse |
+//! | P | a good snapshot that was taken with the log on, and the log ends before it: what was durable is missing | refuse |
 //!
 //! "Refuse" changes nothing on the disk. The table is data (`TABLE`), and a test proves that each combination of facts
 //! is matched by exactly one row. Nothing here reads or writes a file; `survey.rs` collects the facts, `file.rs` acts.
@@ -34,8 +35,10 @@ use crate::snapshots::SnapshotInfo;
 pub enum SnapshotFact {
     /// No snapshot.
     None,
-    /// The newest one is good.
+    /// The newest one is good, and was taken with the log on.
     Newest,
+    /// The newest one is good, and was taken with the log off.
+    NewestAlone,
     /// The newest one is damaged, an older one is good.
     Older,
     /// There are some, none of them is good.
@@ -140,6 +143,7 @@ pub enum Row {
     M,
     N,
     O,
+    P,
 }
 
 /// What a row does.
@@ -159,7 +163,7 @@ impl Row {
         match self {
             Row::A | Row::G => Action::Begin,
             Row::B | Row::C | Row::E | Row::H => Action::Continue,
-            Row::D | Row::F | Row::I | Row::J | Row::K | Row::L | Row::M | Row::N | Row::O => Action::Refuse,
+            Row::D | Row::F | Row::I | Row::J | Row::K | Row::L | Row::M | Row::N | Row::O | Row::P => Action::Refuse,
         }
     }
 }
@@ -176,12 +180,15 @@ struct Pattern {
 
 const ANY: u8 = u8::MAX;
 /// Every snapshot fact but `Foreign`.
-const KNOWN: u8 = S_NONE | S_NEWEST | S_LOST;
+const KNOWN: u8 = S_NONE | S_GOOD | S_LOST;
 const S_NONE: u8 = 1 << SnapshotFact::None as u8;
 const S_NEWEST: u8 = 1 << SnapshotFact::Newest as u8;
+const S_ALONE: u8 = 1 << SnapshotFact::NewestAlone as u8;
 const S_OLDER: u8 = 1 << SnapshotFact::Older as u8;
 const S_DAMAGED: u8 = 1 << SnapshotFact::Damaged as u8;
 const S_FOREIGN: u8 = 1 << SnapshotFact::Foreign as u8;
+/// The newest snapshot is good.
+const S_GOOD: u8 = S_NEWEST | S_ALONE;
 /// The newest snapshot is damaged.
 const S_LOST: u8 = S_OLDER | S_DAMAGED;
 const EMPTY: u8 = 1 << SegmentFact::Empty as u8;
@@ -213,27 +220,28 @@ const TABLE: &[(Row, Pattern)] = &[
     (Row::K, pattern(KNOWN, BAD_HEADER, ANY, ANY, ANY)),
     // No segment: whatever the other facts say, they are about nothing.
     (Row::A, pattern(S_NONE, EMPTY, ANY, ANY, ANY)),
-    (Row::G, pattern(S_NEWEST, EMPTY, ANY, ANY, ANY)),
+    (Row::G, pattern(S_GOOD, EMPTY, ANY, ANY, ANY)),
     (Row::O, pattern(S_OLDER, EMPTY, ANY, ANY, ANY)),
     (Row::I, pattern(S_DAMAGED, EMPTY, ANY, ANY, ANY)),
     // Segments that begin after the base.
     (Row::I, pattern(S_NONE | S_DAMAGED, LATE, ANY, ANY, ANY)),
-    (Row::L, pattern(S_NEWEST | S_OLDER, LATE, ANY, ANY, ANY)),
+    (Row::L, pattern(S_GOOD | S_OLDER, LATE, ANY, ANY, ANY)),
     // Segments that reach back to the base.
     (Row::F, pattern(KNOWN, REACH, GAP, ANY, ANY)),
     (Row::M, pattern(KNOWN, REACH, DAMAGED, ANY, ANY)),
     (Row::D, pattern(KNOWN, REACH, WHOLE, DURABLE, ANY)),
     (Row::N, pattern(KNOWN, REACH, WHOLE, UNDECIDED, ANY)),
-    (Row::G, pattern(S_NEWEST, REACH, WHOLE, CUTTABLE, SHORT)),
+    (Row::G, pattern(S_ALONE, REACH, WHOLE, CUTTABLE, SHORT)),
+    (Row::P, pattern(S_NEWEST, REACH, WHOLE, CUTTABLE, SHORT)),
     (Row::O, pattern(S_LOST, REACH, WHOLE, CUTTABLE, SHORT)),
     (Row::H, pattern(S_LOST, REACH, WHOLE, CUTTABLE, ENOUGH)),
     // Without a snapshot there is nothing to end before.
     (Row::B, pattern(S_NONE, REACH, WHOLE, CLEAN, ANY)),
     (Row::C, pattern(S_NONE, REACH, WHOLE, TORN, ANY)),
     (Row::E, pattern(S_NONE, REACH, WHOLE, NEVER_SYNCED, ANY)),
-    (Row::B, pattern(S_NEWEST, REACH, WHOLE, CLEAN, ENOUGH)),
-    (Row::C, pattern(S_NEWEST, REACH, WHOLE, TORN, ENOUGH)),
-    (Row::E, pattern(S_NEWEST, REACH, WHOLE, NEVER_SYNCED, ENOUGH)),
+    (Row::B, pattern(S_GOOD, REACH, WHOLE, CLEAN, ENOUGH)),
+    (Row::C, pattern(S_GOOD, REACH, WHOLE, TORN, ENOUGH)),
+    (Row::E, pattern(S_GOOD, REACH, WHOLE, NEVER_SYNCED, ENOUGH)),
 ];
 
 impl Pattern {
@@ -305,6 +313,11 @@ impl fmt::Display for Refusal {
                 "{RESTORE}; or, to give up everything after the end of the log, move the damaged snapshot to another \
                  directory and start again"
             ),
+            Row::P => write!(
+                f,
+                "{RESTORE}, or bring back the missing end of the log; or, to give up everything after the snapshot, \
+                 move all segments to another directory and start again"
+            ),
             Row::J => write!(f, "Start the version that wrote it, or a later one"),
             Row::A | Row::B | Row::C | Row::E | Row::G | Row::H => unreachable!("row {:?} does not refuse", self.row),
         }
@@ -372,7 +385,7 @@ mod tests {
     fn all_facts() -> Vec<Facts> {
         use {BodyFact as B, ReachFact as R, SegmentFact as L, SnapshotFact as S, TailFact as T};
         let mut all = Vec::new();
-        for snapshots in [S::None, S::Newest, S::Older, S::Damaged, S::Foreign] {
+        for snapshots in [S::None, S::Newest, S::NewestAlone, S::Older, S::Damaged, S::Foreign] {
             for segments in [L::Empty, L::Reach, L::Late, L::BadHeader, L::Foreign] {
                 for body in [B::Whole, B::Gap, B::Damaged] {
                     for tail in [T::Clean, T::Torn, T::NeverSynced, T::Durable, T::Undecided] {
@@ -389,7 +402,7 @@ mod tests {
     #[test]
     fn every_combination_of_facts_is_matched_by_exactly_one_line() {
         let all = all_facts();
-        assert_eq!(all.len(), 5 * 5 * 3 * 5 * 2);
+        assert_eq!(all.len(), 6 * 5 * 3 * 5 * 2);
         for facts in all {
             let rows: Vec<Row> = TABLE.iter().filter(|(_, line)| line.matches(&facts)).map(|&(row, _)| row).collect();
             assert_eq!(rows.len(), 1, "{facts:?} is matched by {rows:?}");
@@ -403,7 +416,7 @@ mod tests {
             assert!(all.iter().any(|facts| line.matches(facts)), "a line of row {row:?} matches nothing");
         }
         use Row::*;
-        for row in [A, B, C, D, E, F, G, H, I, J, K, L, M, N, O] {
+        for row in [A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P] {
             assert!(TABLE.iter().any(|&(listed, _)| listed == row), "row {row:?} has no line");
         }
     }
@@ -431,14 +444,15 @@ mod tests {
 
     #[test]
     fn the_format_document_has_the_same_table() {
-        // A row is a line that begins with a letter between bars.
+        // A row is a line that begins with a capital letter between bars.
         fn rows<'a>(text: &'a str, prefix: &str) -> Vec<&'a str> {
             let lines = text.lines().filter_map(|line| line.strip_prefix(prefix));
-            lines.filter(|line| line.starts_with("| ") && line[3..].starts_with(" |")).collect()
+            let is_row = |line: &str| matches!(line.as_bytes(), [b'|', b' ', b'A'..=b'Z', b' ', b'|', ..]);
+            lines.filter(|line| is_row(line)).collect()
         }
         let documented = rows(include_str!("../../../../docs/formats.md"), "");
         let here = rows(include_str!("recovery.rs"), "//! ");
-        assert_eq!(here.len(), 15);
+        assert_eq!(here.len(), 16);
         assert_eq!(documented, here);
     }
 }

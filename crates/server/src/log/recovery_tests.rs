@@ -50,7 +50,12 @@ impl Bench {
     }
 
     fn snapshot(&self, position: u64) {
-        let mut writer = snapshots::create(&self.dir(), position, 7).unwrap();
+        self.snapshot_as(position, true);
+    }
+
+    /// A snapshot with the log on or off.
+    fn snapshot_as(&self, position: u64, with_log: bool) {
+        let mut writer = snapshots::create(&self.dir(), position, 7, with_log).unwrap();
         writer.write_chunk(b"state").unwrap();
         writer.finish().unwrap();
     }
@@ -238,27 +243,33 @@ fn f_segments_that_overlap() {
 }
 
 #[test]
-fn g_the_log_ends_before_the_snapshot() {
+fn g_the_log_ends_before_a_snapshot_that_was_taken_without_it() {
     let bench = Bench::with_frames(5, true);
-    bench.snapshot(9000);
+    bench.snapshot_as(9000, false);
     let recovery = bench.recovers(Row::G, 9, 9);
-    assert_eq!(recovery.notes.len(), 1);
+    assert_eq!(recovery.notes, [""; 0], "nothing is wrong");
     assert_eq!(bench.content().keys().filter(|name| name.ends_with(".log")).count(), 2);
-    // No log at all, and one with a torn end.
+    // With a torn end.
     let bench = Bench::with_frames(5, true);
-    bench.snapshot(9000);
-    bench.remove(&bench.segment(0));
-    bench.recovers(Row::G, 9, 9);
-    let bench = Bench::with_frames(5, true);
-    bench.snapshot(9000);
+    bench.snapshot_as(9000, false);
     bench.write(&bench.segment(0), at(4) + 50, b"?");
     bench.recovers(Row::G, 9, 9);
 }
 
 #[test]
+fn g_no_log_at_all() {
+    for with_log in [false, true] {
+        let bench = Bench::with_frames(9, true);
+        bench.snapshot_as(9000, with_log);
+        bench.remove(&bench.segment(0));
+        assert_eq!(bench.recovers(Row::G, 9, 9).notes.len(), usize::from(with_log), "what is missing is said");
+    }
+}
+
+#[test]
 fn g_a_snapshot_whose_name_was_never_synced_is_made_durable_before_the_log_begins_at_it() {
     let bench = Bench::with_frames(5, true);
-    let mut writer = snapshots::create(&bench.dir(), 9000, 7).unwrap();
+    let mut writer = snapshots::create(&bench.dir(), 9000, 7, false).unwrap();
     writer.write_chunk(b"state").unwrap();
     // Still to come: write, sync, rename, and the sync of the directory, which fails.
     bench.disk.break_at(bench.disk.operations() + 3, Fault::Error(ErrorKind::Other));
@@ -327,7 +338,7 @@ fn j_a_later_format() {
     let bench = Bench::with_frames(3, true);
     bench.snapshot(1000);
     bench.snapshot(2000);
-    make_foreign(&bench, &bench.snap(2000), 32);
+    make_foreign(&bench, &bench.snap(2000), 40);
     assert!(bench.refused(Row::J).detail.contains("format 99"));
 }
 
@@ -403,6 +414,59 @@ fn o_a_damaged_snapshot_that_the_log_does_not_reach() {
     bench.refused(Row::O);
     bench.remove(&bench.snap(9000));
     bench.recovers(Row::B, 0, 5);
+}
+
+#[test]
+fn p_the_log_ends_before_a_snapshot_that_it_had_reached() {
+    for torn in [false, true] {
+        let bench = Bench::with_frames(9, true);
+        bench.snapshot(7000);
+        bench.write(&bench.segment(0), at(5) + if torn { 40 } else { 0 }, &vec![0; 4 * FRAME_BYTES - 40]);
+        let refusal = bench.refused(Row::P);
+        let place = refusal.place.clone().unwrap();
+        assert_eq!((place.path, place.offset, place.position), (bench.segment(0), at(5) as u64, 5000));
+        assert!(refusal.detail.contains("2000 bytes of it are missing"), "{refusal}");
+        let reading = super::open_to_read(&bench.dir()).map(|(_, recovery)| recovery);
+        assert!(matches!(&reading, Err(OpenError::Refused(refusal)) if refusal.row == Row::P), "{reading:?}");
+        // The way out that the message names.
+        bench.remove(&bench.segment(0));
+        bench.recovers(Row::G, 7, 7);
+    }
+    // Up to the snapshot it is there: what is missing behind it cannot be told from a torn end.
+    let bench = Bench::with_frames(9, true);
+    bench.snapshot(5000);
+    bench.write(&bench.segment(0), at(5), &vec![0; 4 * FRAME_BYTES]);
+    bench.recovers(Row::B, 5, 5);
+}
+
+#[test]
+fn reading_without_going_on_leaves_the_log_as_it_is() {
+    // Nothing; a log with a torn end; one that ends before the snapshot.
+    for (frames, snapshot, replayed) in [(0, None, 0..0), (5, Some(2000), 2..4), (5, Some(9000), 9..9)] {
+        let bench = Bench { disk: FakeDisk::new() };
+        if frames > 0 {
+            bench.append(&mut bench.open().unwrap().0, frames, true);
+            bench.write(&bench.segment(0), at(4) + 50, b"?");
+        }
+        if let Some(position) = snapshot {
+            bench.snapshot_as(position, false);
+        }
+        drop(bench.dir());
+        let before = bench.content();
+        let (stored, recovery) = super::open_to_read(&bench.dir()).unwrap();
+        assert!(bench.content() == before);
+        assert_eq!((recovery.end, recovery.replay_from), (replayed.end as u64 * 1000, replayed.start as u64 * 1000));
+        let mut number = replayed.start;
+        stored
+            .replay(recovery.replay_from, |position, _, payload| {
+                assert_eq!((position, payload[0] as usize), (number as u64 * 1000, number));
+                number += 1;
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(number, replayed.end);
+        assert_eq!(recovery.notes.len(), usize::from(replayed.len() == 2), "{:?}", recovery.notes);
+    }
 }
 
 #[test]

@@ -83,8 +83,11 @@ impl Survey {
         for &position in positions.iter().rev() {
             match snapshots::check(dir, position) {
                 Ok(info) => {
-                    let is_newest = self.damaged_snapshots.is_empty();
-                    self.facts.snapshots = if is_newest { SnapshotFact::Newest } else { SnapshotFact::Older };
+                    self.facts.snapshots = match (self.damaged_snapshots.is_empty(), info.with_log) {
+                        (true, true) => SnapshotFact::Newest,
+                        (true, false) => SnapshotFact::NewestAlone,
+                        (false, _) => SnapshotFact::Older,
+                    };
                     self.base = info.position;
                     self.snapshot = Some(info);
                     break;
@@ -156,11 +159,20 @@ impl Survey {
                     return Ok(());
                 }
                 None => {
+                    let end = place.clone();
                     self.look_at_the_end(&bytes, start, &walk, place);
                     if newest_snapshot.is_some_and(|newest| walk.position < newest) {
                         self.facts.reach = ReachFact::Short;
                         if !self.damaged_snapshots.is_empty() && self.facts.tail.may_be_cut() {
                             self.detail += &format!(", and the log ends before it, at position {}", walk.position);
+                        } else if self.facts.snapshots == SnapshotFact::Newest && self.facts.tail.may_be_cut() {
+                            self.detail = format!(
+                                "the log ends here, but it was durable up to position {base} when the snapshot there \
+                                 was taken: {} bytes of it are missing, and whatever came after them",
+                                self.base - walk.position,
+                                base = self.base
+                            );
+                            self.place = Some(end);
                         }
                     }
                     self.tail = Some(Tail { file, start, bytes, walk });

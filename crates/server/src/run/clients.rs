@@ -12,10 +12,6 @@ use mio::{Interest, Token};
 use super::{ACCEPT_RETRY_MS, LISTENERS, READ_BYTES, SWEEP_MS, Server};
 use crate::net::{Accepted, Stream};
 
-/// Replies that a client has not taken, beyond which nothing more is read from it, where the settings have no soft
-/// limit. Generous: a client may write all its commands before it reads the first reply.
-const UNREAD_MAX_BYTES: usize = 256 << 20;
-
 /// A client's socket and what is known of it.
 #[derive(Debug)]
 pub(super) struct Connection {
@@ -135,12 +131,13 @@ impl Server {
 
     /// One recv.
     fn read(&mut self, index: ClientIndex, facts: &Facts<'_>) {
-        if self.node.is_pressed() {
+        // Who has commands left is not read from: they come first.
+        if self.node.is_pressed() || self.node.client(index).is_some_and(|client| client.later_listed) {
             self.list_again(index);
             return;
         }
         let unread_bytes = self.node.client(index).map_or(0, |client| client.output.len());
-        let unread_max_bytes = self.unread_max_bytes();
+        let unread_max_bytes = self.node.engine().unread_max_bytes();
         let Some(connection) = self.connections.get_mut(index).and_then(Option::as_mut) else { return };
         if !connection.readable {
             return;
@@ -181,13 +178,6 @@ impl Server {
         self.output_limit(if client.subscriptions.is_some() { ClientClass::PubSub } else { ClientClass::Normal })
     }
 
-    fn unread_max_bytes(&self) -> usize {
-        match self.output_limit(ClientClass::Normal).soft_bytes {
-            0 => UNREAD_MAX_BYTES,
-            soft_bytes => soft_bytes as usize,
-        }
-    }
-
     /// Sends to every client that has something to be sent, and closes those that are to be closed.
     pub(super) fn flush_all(&mut self, now_ms: u64) {
         let mut list = std::mem::take(&mut self.scratch);
@@ -201,7 +191,7 @@ impl Server {
 
     /// One send.
     fn flush(&mut self, index: ClientIndex, now_ms: u64) {
-        let unread_max_bytes = self.unread_max_bytes();
+        let unread_max_bytes = self.node.engine().unread_max_bytes();
         let Some(client) = self.node.client(index) else { return };
         if client.killed {
             return self.close(index);

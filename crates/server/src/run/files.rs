@@ -54,9 +54,10 @@ impl Server {
     pub(super) fn snapshot_step(&mut self, step: SnapshotStep, now_ms: u64) {
         match step {
             SnapshotStep::Begin { position, now_ms: newest_ms } => {
+                let with_log = self.syncer.is_some();
                 let saver = self
                     .dir_to_save_in()
-                    .and_then(|dir| Ok(Saver::start(dir, position, newest_ms, self.waker.clone())?));
+                    .and_then(|dir| Ok(Saver::start(dir, position, newest_ms, with_log, self.waker.clone())?));
                 match saver {
                     Ok(saver) => {
                         ::log::info!("snapshot at position {position} begun");

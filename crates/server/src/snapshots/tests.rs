@@ -14,7 +14,7 @@ fn fake() -> (FakeDisk, Arc<DataDir>) {
 }
 
 fn write(dir: &Arc<DataDir>, position: u64, chunks: &[&[u8]]) -> Result<SnapshotInfo, SnapshotError> {
-    let mut writer = create(dir, position, 99)?;
+    let mut writer = create(dir, position, 99, true)?;
     for chunk in chunks {
         writer.write_chunk(chunk)?;
     }
@@ -56,15 +56,16 @@ fn the_bytes_are_those_of_the_format_document() {
     let (disk, dir) = fake();
     write(&dir, 5, &[b"abc"]).unwrap();
     let file = disk.open(&snapshot_path(&dir, 5)).unwrap();
-    assert_eq!(file.len_bytes().unwrap(), 32 + 8 + 3 + 28);
-    let mut bytes = [0; 71];
+    assert_eq!(file.len_bytes().unwrap(), 40 + 8 + 3 + 28);
+    let mut bytes = [0; 79];
     file.read_at(0, &mut bytes).unwrap();
     assert_eq!(&bytes[..12], b"IMPELSNP\x01\0\0\0");
     assert_eq!(&bytes[16..32], b"\x05\0\0\0\0\0\0\0\x63\0\0\0\0\0\0\0");
-    assert_eq!(&bytes[32..36], b"\x03\0\0\0");
-    assert_eq!(&bytes[40..47], b"abc\0\0\0\0");
-    assert_eq!(&bytes[51..67], b"\x01\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0");
-    assert_eq!(u32_at(&bytes, 67), crc32c::crc32c(b"abc"));
+    assert_eq!(&bytes[32..40], b"\x01\0\0\0\0\0\0\0");
+    assert_eq!(&bytes[40..44], b"\x03\0\0\0");
+    assert_eq!(&bytes[48..55], b"abc\0\0\0\0");
+    assert_eq!(&bytes[59..75], b"\x01\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0");
+    assert_eq!(u32_at(&bytes, 75), crc32c::crc32c(b"abc"));
 }
 
 #[test]
@@ -99,18 +100,18 @@ fn every_changed_bit_every_cut_and_every_addition_is_noticed() {
 fn an_absurd_length_takes_no_memory() {
     let (disk, dir) = fake();
     let info = write(&dir, 5, &[b"first chunk"]).unwrap();
-    disk.open(&info.path).unwrap().write_at(32, &u32::MAX.to_le_bytes()).unwrap();
+    disk.open(&info.path).unwrap().write_at(HEADER_BYTES as u64, &u32::MAX.to_le_bytes()).unwrap();
     let mut reader = read(&dir, 5).unwrap();
-    assert!(matches!(reader.next_chunk(), Err(SnapshotError::Damaged { offset: 32, .. })));
+    assert!(matches!(reader.next_chunk(), Err(SnapshotError::Damaged { offset: 40, .. })));
     assert_eq!(reader.chunk.capacity(), 0);
 }
 
 #[test]
 fn an_unfinished_snapshot_is_none_and_leaves_nothing() {
     let (disk, dir) = fake();
-    let mut writer = create(&dir, 5, 0).unwrap();
+    let mut writer = create(&dir, 5, 0, false).unwrap();
     writer.write_chunk(&vec![1; BUFFER_BYTES * 2]).unwrap();
-    assert_eq!(writer.len_bytes(), (32 + 8 + BUFFER_BYTES * 2) as u64);
+    assert_eq!(writer.len_bytes(), (HEADER_BYTES + 8 + BUFFER_BYTES * 2) as u64);
     assert_eq!(list(&dir).unwrap(), []);
     drop(writer);
     assert_eq!(disk.list(dir.snapshots()).unwrap(), Vec::<String>::new());

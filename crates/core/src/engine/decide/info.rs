@@ -105,7 +105,7 @@ fn clients(cx: &Cx<'_>, lines: &mut Lines<'_>) {
     let engine = cx.engine_ref();
     let (mut input_max, mut output_max, mut watching, mut watched) = (0, 0, 0, 0);
     for (_, client) in engine.clients() {
-        input_max = input_max.max(client.input.len());
+        input_max = input_max.max(client.input_len());
         output_max = output_max.max(client.output.len());
         watching += usize::from(!client.watches.is_empty());
         watched += client.watches.len();

@@ -50,3 +50,27 @@ fn ids_of_trimmed_entries_may_come_again() {
         ("XRANGE s - +", "*3|*2|$3|1-1|*2|$1|f|$1|v|*2|$3|5-4|*2|$1|f|$1|w|*2|$3|5-5|*2|$1|f|$1|w|"),
     ]);
 }
+
+#[test]
+fn entries_up_to_the_greatest_id_are_counted_as_they_go() {
+    let mut world = World::new();
+    let greatest = "18446744073709551615-18446744073709551615";
+    for (trim, removed) in [("maxlen 0", 2), ("maxlen ~ 0", 2), ("maxlen 0 delref", 2), ("maxlen 1", 1), ("minid 2", 1)]
+    {
+        world.say("del s");
+        world.say("xadd s 1-1 a b");
+        world.say(&format!("xadd s {greatest} a b"));
+        world.talk(&[("xgroup create s g 0", "+OK|")]);
+        world.say("xreadgroup group g c streams s >");
+        if !trim.contains("delref") {
+            world.say(&format!("xack s g 1-1 {greatest}"));
+        }
+        let acked = format!("xtrim s {trim} acked");
+        let line = if trim.contains("delref") { format!("xtrim s {trim}") } else { acked };
+        assert_eq!(world.say(&line), format!(":{removed}|"), "{line}");
+        assert_eq!(world.say("xlen s"), format!(":{}|", 2 - removed), "{line}");
+    }
+    world.say("del s");
+    world.say(&format!("xadd s {greatest} a b"));
+    world.talk(&[("xtrim s maxlen 0", ":1|"), ("xlen s", ":0|"), ("xtrim s maxlen 0", ":0|")]);
+}
