@@ -10,6 +10,7 @@ use std::io::Write;
 use impel_core::engine::decide::info::human;
 use impel_core::engine::facts::{Host, Saving};
 use impel_core::settings::{AppendFsync, Settings};
+use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::memory;
 
@@ -140,6 +141,17 @@ impl Host for Observed {
 
     fn saving(&self) -> Saving {
         self.saving.get()
+    }
+
+    fn random(&self, bytes: &mut [u8]) {
+        let mut filled = 0;
+        while filled < bytes.len() {
+            match getrandom(&mut bytes[filled..], GetRandomFlags::empty()) {
+                Ok(some) => filled += some,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => panic!("the system gives no randomness: {error}"),
+            }
+        }
     }
 }
 

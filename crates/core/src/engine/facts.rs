@@ -33,6 +33,8 @@ pub trait Host {
     fn info(&self, section: &str, out: &mut Vec<u8>);
     /// Where saving stands.
     fn saving(&self) -> Saving;
+    /// Fills `bytes` with randomness that nobody can foresee, for passwords (ACL GENPASS).
+    fn random(&self, bytes: &mut [u8]);
 }
 
 /// What only the process can do.

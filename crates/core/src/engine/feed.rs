@@ -86,12 +86,13 @@ impl Engine {
         let mut decoder = std::mem::take(&mut client.decoder);
         let mut done = 0;
         while done < input.len() {
+            let open = self.acl.is_open();
             let Some(client) = self.client_mut(index) else { return input.len() };
             if client.output.len() > OUTPUT_AHEAD_MAX_BYTES {
                 client.output_full = true;
                 break;
             }
-            let authenticated = client.authenticated;
+            let authenticated = client.authenticated || open;
             let caps = Caps { bulk_max: self.settings.bulk_max_bytes as usize, authenticated };
             let rest = &input[done..];
             match decoder.step(rest, caps) {

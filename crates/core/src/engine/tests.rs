@@ -33,6 +33,10 @@ impl Host for Process {
     fn saving(&self) -> Saving {
         self.saving
     }
+
+    fn random(&self, bytes: &mut [u8]) {
+        bytes.iter_mut().zip(1..).for_each(|(byte, n)| *byte = n * 17);
+    }
 }
 
 /// An engine with a clock that stands still and a first client.

@@ -19,6 +19,8 @@ impl Host for World {
     fn saving(&self) -> SavingFacts {
         self.saving.get()
     }
+
+    fn random(&self, _bytes: &mut [u8]) {}
 }
 
 impl World {

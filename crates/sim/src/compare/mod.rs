@@ -72,6 +72,8 @@ impl Host for Process {
     fn saving(&self) -> Saving {
         Saving::default()
     }
+
+    fn random(&self, _: &mut [u8]) {}
 }
 
 fn new_engine(lag: Lag) -> Engine {
