@@ -1,5 +1,6 @@
 //! Commands from outside: bytes go in, bytes come out, time is what the test says.
 
+mod acl;
 mod clients;
 mod events;
 mod groups;
@@ -13,6 +14,8 @@ mod strings;
 mod transactions;
 mod trim;
 
+use std::cell::RefCell;
+
 use super::Engine;
 use super::blocked::ClientIndex;
 use super::facts::{Facts, Host, Request, Saving};
@@ -23,6 +26,7 @@ use crate::settings::Settings;
 #[derive(Default)]
 struct Process {
     saving: Saving,
+    acl_file: RefCell<Option<Vec<u8>>>,
 }
 
 impl Host for Process {
@@ -35,7 +39,16 @@ impl Host for Process {
     }
 
     fn random(&self, bytes: &mut [u8]) {
-        bytes.iter_mut().zip(1..).for_each(|(byte, n)| *byte = n * 17);
+        bytes.iter_mut().zip(1..).for_each(|(byte, n): (_, u8)| *byte = n.wrapping_mul(17));
+    }
+
+    fn read_acl_file(&self, _: &str) -> Result<Vec<u8>, String> {
+        self.acl_file.borrow().clone().ok_or_else(|| "it is not there".into())
+    }
+
+    fn write_acl_file(&self, _: &str, bytes: &[u8]) -> Result<(), String> {
+        *self.acl_file.borrow_mut() = Some(bytes.to_vec());
+        Ok(())
     }
 }
 

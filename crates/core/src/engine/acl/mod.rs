@@ -56,6 +56,29 @@ pub fn user_of_line<T: AsRef<[u8]>>(words: &[T], all_channels: bool) -> Result<U
     Ok(user)
 }
 
+/// A line of a file, by its number from 1, and the words behind `user`.
+pub type UserLine = (usize, Vec<Vec<u8>>);
+
+/// The lines of a file of users. Empty lines and those that begin with `#` are passed over.
+///
+/// # Errors
+/// The number of the first line that is no `user` line, and a text for people.
+pub fn users_of_file(bytes: &[u8]) -> Result<Vec<UserLine>, (usize, String)> {
+    let mut users = Vec::new();
+    for (index, line) in bytes.split(|&byte| byte == b'\n').enumerate() {
+        let words: Vec<&[u8]> = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect();
+        match words.split_first() {
+            None => {}
+            Some((first, _)) if first[0] == b'#' => {}
+            Some((first, rest)) if first.eq_ignore_ascii_case(b"user") && !rest.is_empty() => {
+                users.push((index + 1, rest.iter().map(|word| word.to_vec()).collect()));
+            }
+            Some(_) => return Err((index + 1, "should start with 'user' and a name".into())),
+        }
+    }
+    Ok(users)
+}
+
 impl Acl {
     /// The users that the settings name, and `default`.
     pub fn new(settings: &Settings) -> Acl {
@@ -255,6 +278,21 @@ impl Engine {
             self.close_by_rule(index);
         }
         true
+    }
+
+    /// ACL LOAD: these are the users now. `default` is as at the start if it is not among them.
+    pub(crate) fn replace_users(&mut self, users: Vec<User>) {
+        let gone: Vec<Box<[u8]>> =
+            self.acl.users.keys().filter(|name| !users.iter().any(|user| user.name == **name)).cloned().collect();
+        for name in gone {
+            if *name == *b"default" {
+                let all_channels = self.settings.acl_pubsub_default.all_channels();
+                self.put_user(User::open(&self.settings.requirepass, all_channels));
+            } else {
+                self.delete_user(&name);
+            }
+        }
+        users.into_iter().for_each(|user| self.put_user(user));
     }
 
     fn connections_of(&self, name: &[u8]) -> Vec<ClientIndex> {

@@ -8,6 +8,7 @@ use crate::command::parse::{self, is};
 use crate::command::table::{self, Categories, CommandId};
 use crate::engine::Cx;
 use crate::engine::acl::rules::{self, Denial, RuleError, Selector, User};
+use crate::engine::acl::{user_of_line, users_of_file};
 use crate::engine::fault::{Fault, clip};
 use crate::limits::GENPASS_MAX_BITS;
 use crate::resp::encode::{Protocol, Reply};
@@ -210,6 +211,49 @@ pub fn log(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(),
             reply.count(n);
         }
     }
+    Ok(())
+}
+
+fn acl_file(cx: &Cx<'_>) -> Result<String, Fault> {
+    let path = &cx.settings().aclfile;
+    if path.is_empty() { Err(Fault::NO_ACL_FILE) } else { Ok(path.clone()) }
+}
+
+/// ACL SAVE
+pub fn save(cx: &mut Cx<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
+    let path = acl_file(cx)?;
+    let mut text = Vec::new();
+    for user in cx.engine_ref().acl.users() {
+        text.extend_from_slice(&user.line());
+        text.push(b'\n');
+    }
+    let written = cx.facts.host.write_acl_file(&path, &text);
+    written.map_err(|error| Fault::owned(format!("ERR cannot write the ACL file {path}: {error}")))?;
+    reply.ok();
+    Ok(())
+}
+
+/// ACL LOAD: all of the file or nothing.
+pub fn load(cx: &mut Cx<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
+    let path = acl_file(cx)?;
+    let all_channels = cx.settings().acl_pubsub_default.all_channels();
+    let bytes = cx.facts.host.read_acl_file(&path);
+    let bytes = bytes.map_err(|error| Fault::owned(format!("ERR cannot read the ACL file {path}: {error}")))?;
+    let wrong = |line: usize, what: &str| {
+        Fault::owned(format!(
+            "ERR {path}:{line}: {what}. WARNING: ACL errors detected, no change to the users was made"
+        ))
+    };
+    let mut users: Vec<User> = Vec::new();
+    for (line, words) in users_of_file(&bytes).map_err(|(line, what)| wrong(line, &what))? {
+        let user = user_of_line(&words, all_channels).map_err(|what| wrong(line, &what))?;
+        if users.iter().any(|known| known.name == user.name) {
+            return Err(wrong(line, "the user stands there twice"));
+        }
+        users.push(user);
+    }
+    cx.engine().replace_users(users);
+    reply.ok();
     Ok(())
 }
 

@@ -138,7 +138,8 @@ pub fn dispatch(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resul
         C::AclGetUser => acl::get_user(cx, args, reply),
         C::AclList | C::AclUsers => acl::users(cx, reply),
         C::AclLog => acl::log(cx, args, reply),
-        C::AclSave | C::AclLoad => Err(Fault::NO_ACL_FILE),
+        C::AclLoad => acl::load(cx, reply),
+        C::AclSave => acl::save(cx, reply),
         C::AclSetUser => acl::set_user(cx, args, reply),
         C::AclWhoAmI => acl::who_am_i(cx, reply),
 
