@@ -41,6 +41,9 @@ pub const BLOCK_BYTES_MAX: usize = 256 * 1024;
 /// Distinct lists of field names that a block stores once. Entries with yet other names carry them along.
 pub const SCHEMAS_PER_BLOCK: usize = 4;
 
+/// Bits of a password that ACL GENPASS makes at most. Redis: 4096.
+pub const GENPASS_MAX_BITS: i64 = 4096;
+
 /// Every how many slots a block can be entered: an ID is found by decoding at most this many.
 pub const SLOTS_PER_MARK: usize = 8;
 

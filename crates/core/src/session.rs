@@ -1,9 +1,11 @@
 //! What the server knows of one connection: how it speaks, who it is, what it has queued and watches, what it waits for.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::command::args::OwnedArgs;
 use crate::command::table::{self, CommandId, Flags};
+use crate::engine::acl::rules::User;
 use crate::engine::pubsub::Subscriptions;
 use crate::pipeline::Output;
 use crate::resp::decode::Decoder;
@@ -125,8 +127,12 @@ pub struct Client {
     pub lib_name: Vec<u8>,
     /// CLIENT SETINFO LIB-VER.
     pub lib_ver: Vec<u8>,
-    /// May use the server.
+    /// Has said who it is, or need not.
     pub authenticated: bool,
+    /// The user that it acts for, as that is now.
+    pub user: Arc<User>,
+    /// The user may not do everything: each command is checked.
+    pub restricted: bool,
     /// CLIENT REPLY.
     pub reply_mode: ReplyMode,
     /// CLIENT NO-EVICT. Noted and shown; nothing is evicted here.
@@ -165,8 +171,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// A new connection.
-    pub fn new(id: u64, addr: String, local_addr: String, now_ms: u64, authenticated: bool) -> Self {
+    /// A new connection of the user `default`. Nobody is let in yet.
+    pub fn new(id: u64, addr: String, local_addr: String, now_ms: u64, user: Arc<User>) -> Self {
         Client {
             id,
             unix: addr.starts_with('/'),
@@ -184,7 +190,9 @@ impl Client {
             name: Vec::new(),
             lib_name: Vec::new(),
             lib_ver: Vec::new(),
-            authenticated,
+            authenticated: false,
+            restricted: !user.may_do_everything(),
+            user,
             reply_mode: ReplyMode::On,
             no_evict: false,
             no_touch: false,

@@ -18,9 +18,13 @@ use std::fmt;
 pub use help::help_text;
 pub use kind::{Kind, Origin, SetWords};
 pub use table::{Change, Group, SETTINGS, Setting};
-pub use values::{AppendFsync, ClientClass, EnableDebug, EventClasses, LogLevel, OutputLimit, SaveRule, StreamLag};
+pub use values::{
+    AclPubSub, AppendFsync, ClientClass, EnableDebug, EventClasses, LogLevel, OutputLimit, SaveRule, StreamLag,
+};
 
 use crate::command::args::Args;
+use crate::command::parse::is;
+use crate::engine::acl;
 use crate::glob::{self, Case};
 use crate::resp::encode::Reply;
 
@@ -45,6 +49,14 @@ pub struct Settings {
     pub maxclients: u32,
     /// `requirepass`; empty for none.
     pub requirepass: Vec<u8>,
+    /// `user` lines: the words behind each, checked.
+    pub users: Vec<Vec<Vec<u8>>>,
+    /// `aclfile`; empty for none.
+    pub aclfile: String,
+    /// `acllog-max-len`
+    pub acllog_max_len: u64,
+    /// `acl-pubsub-default`
+    pub acl_pubsub_default: AclPubSub,
     /// `client-query-buffer-limit`
     pub query_buffer_max_bytes: u64,
     /// `client-output-buffer-limit`, by [`ClientClass`].
@@ -164,7 +176,7 @@ fn find(name: &[u8]) -> Option<Found> {
 
 /// True when Redis or Impel has a setting of that name, so that a command line can tell options from values.
 pub fn is_known(name: &[u8]) -> bool {
-    find(name).is_some() || known::refusal(name).is_some() || name.eq_ignore_ascii_case(b"include")
+    find(name).is_some() || known::refusal(name).is_some() || is(name, "include") || is(name, "user")
 }
 
 fn shown(name: &[u8]) -> String {
@@ -177,6 +189,10 @@ impl Settings {
     pub fn apply<T: AsRef<[u8]>>(&mut self, name: &[u8], words: &[T]) -> Result<Applied, SettingError> {
         let words: Vec<&[u8]> = words.iter().map(AsRef::as_ref).collect();
         let invalid = |reason: String| SettingError::Invalid { name: shown(name), reason };
+        if name.eq_ignore_ascii_case(b"user") {
+            self.take_user(&words).map_err(invalid)?;
+            return Ok(Applied::Honoured("user"));
+        }
         match find(name) {
             Some(Found::Obsolete(name)) => Ok(Applied::Known(name)),
             Some(found) => self.take(&found, &words, Origin::Start).map_err(invalid),
@@ -185,6 +201,16 @@ impl Settings {
                 None => Err(SettingError::Unknown(shown(name))),
             },
         }
+    }
+
+    /// A `user` line. Each user has one.
+    fn take_user(&mut self, words: &[&[u8]]) -> Result<(), String> {
+        let user = acl::user_of_line(words, self.acl_pubsub_default.all_channels())?;
+        if self.users.iter().any(|known| known[0][..] == *user.name) {
+            return Err(format!("the user '{}' stands there twice", shown(&user.name)));
+        }
+        self.users.push(words.iter().map(|word| word.to_vec()).collect());
+        Ok(())
     }
 
     fn take(&mut self, found: &Found, words: &[&[u8]], origin: Origin) -> Result<Applied, String> {

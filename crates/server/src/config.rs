@@ -8,6 +8,7 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
+use impel_core::engine::acl;
 use impel_core::settings::text::{self, Directive};
 use impel_core::settings::{self, Applied, Settings};
 
@@ -97,6 +98,14 @@ pub fn read(words: &[Vec<u8>]) -> Result<Invocation, ConfigError> {
     for option in &line.options {
         reading.follow(place, option, 0)?;
     }
+    let aclfile = reading.settings.aclfile.clone();
+    if !aclfile.is_empty() {
+        if !reading.settings.users.is_empty() {
+            let what = "users stand in the configuration or in the aclfile, not in both".into();
+            return Err(ConfigError::Wrong { place: place.into(), what });
+        }
+        reading.users(&aclfile)?;
+    }
     let Reading { settings, notes } = reading;
     Ok(Invocation::Serve(Box::new(Start { settings, config_file, notes })))
 }
@@ -140,6 +149,17 @@ impl Reading {
             return Err(ConfigError::Wrong { place: place.into(), what: "too many files include each other".into() });
         }
         directive.words.iter().try_for_each(|file| self.file(&String::from_utf8_lossy(file), depth + 1))
+    }
+
+    /// Takes the users of the ACL file.
+    fn users(&mut self, file: &str) -> Result<(), ConfigError> {
+        let bytes = fs::read(file).map_err(|source| ConfigError::File { file: file.into(), source })?;
+        let users = acl::users_of_file(&bytes)
+            .map_err(|(line, what)| ConfigError::Wrong { place: format!("{file}:{line}"), what })?;
+        users.iter().try_for_each(|(line, words)| {
+            let applied = self.settings.apply(b"user", words).map(|_| ());
+            applied.map_err(|error| ConfigError::Wrong { place: format!("{file}:{line}"), what: error.to_string() })
+        })
     }
 
     fn file(&mut self, file: &str, depth: usize) -> Result<(), ConfigError> {

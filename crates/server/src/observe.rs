@@ -3,13 +3,16 @@
 
 use std::cell::Cell;
 use std::cell::RefCell;
-use std::fs;
+use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 
 use impel_core::engine::decide::info::human;
 use impel_core::engine::facts::{Host, Saving};
 use impel_core::settings::{AppendFsync, Settings};
+use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::memory;
 
@@ -141,6 +144,42 @@ impl Host for Observed {
     fn saving(&self) -> Saving {
         self.saving.get()
     }
+
+    fn random(&self, bytes: &mut [u8]) {
+        let mut filled = 0;
+        while filled < bytes.len() {
+            match getrandom(&mut bytes[filled..], GetRandomFlags::empty()) {
+                Ok(some) => filled += some,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => panic!("the system gives no randomness: {error}"),
+            }
+        }
+    }
+
+    fn read_acl_file(&self, path: &str) -> Result<Vec<u8>, String> {
+        fs::read(path).map_err(|error| error.to_string())
+    }
+
+    fn write_acl_file(&self, path: &str, bytes: &[u8]) -> Result<(), String> {
+        replace_file(Path::new(path), bytes).map_err(|error| error.to_string())
+    }
+}
+
+/// Writes a file beside the old one, lets it reach the disk and gives it the name. Only the owner may read it.
+fn replace_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(format!(".{}.tmp", std::process::id()));
+    let write = || {
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&beside, path)?;
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        File::open(folder)?.sync_all()
+    };
+    write().inspect_err(|_| {
+        let _ = fs::remove_file(&beside);
+    })
 }
 
 struct Lines<'a>(&'a mut Vec<u8>);

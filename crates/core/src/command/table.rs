@@ -4,6 +4,7 @@
 //! Invariants: names are in lower case (a test), unique and, checked when this is compiled, short enough for a look-up to
 //! compare numbers (`name.rs`).
 
+mod acl;
 mod connection;
 mod id;
 mod keys;
@@ -21,7 +22,7 @@ pub use spec::{Argument, ArgumentKind, Categories, CommandSpec, Flags, KeyBegin,
 
 use crate::command::args::Args;
 
-const FAMILIES: [&[CommandSpec]; 8] = [
+const FAMILIES: [&[CommandSpec]; 9] = [
     &streams::COMMANDS,
     &stream_settings::COMMANDS,
     &strings::COMMANDS,
@@ -29,6 +30,7 @@ const FAMILIES: [&[CommandSpec]; 8] = [
     &transactions::COMMANDS,
     &pubsub::COMMANDS,
     &connection::COMMANDS,
+    &acl::COMMANDS,
     &server::COMMANDS,
 ];
 

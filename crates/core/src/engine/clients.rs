@@ -75,7 +75,7 @@ impl Engine {
             out,
             "id={} addr={} laddr={} fd={} name={} age={age_s} idle={idle_s} flags={} db={} sub={} psub={} ssub={} \
              multi={multi} watch={} qbuf={input} qbuf-free={} argv-mem=0 multi-mem={multi_bytes} rbs={} rbp=0 obl={} \
-             oll=0 omem=0 tot-mem={memory} events={events} cmd={} user=default redir=-1 resp={protocol} lib-name={} \
+             oll=0 omem=0 tot-mem={memory} events={events} cmd={} user={} redir=-1 resp={protocol} lib-name={} \
              lib-ver={} io-thread=0 tot-net-in={} tot-net-out={} tot-cmds={}",
             client.id,
             client.addr,
@@ -92,6 +92,7 @@ impl Engine {
             client.output.capacity(),
             client.output.len(),
             client.last_command,
+            text(&client.user.name),
             text(&client.lib_name),
             text(&client.lib_ver),
             client.received_bytes,

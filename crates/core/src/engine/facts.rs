@@ -33,6 +33,12 @@ pub trait Host {
     fn info(&self, section: &str, out: &mut Vec<u8>);
     /// Where saving stands.
     fn saving(&self) -> Saving;
+    /// Fills `bytes` with randomness that nobody can foresee, for passwords (ACL GENPASS).
+    fn random(&self, bytes: &mut [u8]);
+    /// The file of users (ACL LOAD). The error is a text for people.
+    fn read_acl_file(&self, path: &str) -> Result<Vec<u8>, String>;
+    /// Puts the file of users in its place (ACL SAVE): after a crash it is the new one or the old one.
+    fn write_acl_file(&self, path: &str, bytes: &[u8]) -> Result<(), String>;
 }
 
 /// What only the process can do.

@@ -149,6 +149,12 @@ faults! {
     NO_AUTH = "NOAUTH Authentication required.";
     WRONG_PASS = "WRONGPASS invalid username-password pair or user is disabled.";
     AUTH_WITHOUT_PASSWORD = "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?";
+    USER_NAME = "ERR Usernames can't contain spaces or null characters";
+    DEFAULT_USER_STAYS = "ERR The 'default' user cannot be removed";
+    GENPASS_BITS = "ERR ACL GENPASS argument must be the number of bits for the output password, a positive number up to 4096";
+    NO_PERMISSION_KEY = "NOPERM No permissions to access a key";
+    NO_PERMISSION_CHANNEL = "NOPERM No permissions to access a channel";
+    NO_ACL_FILE = "ERR This Redis instance is not configured to use an ACL file. You may want to specify users via the ACL SETUSER command and then issue a CONFIG REWRITE (assuming you have a Redis configuration file set) in order to store users in the Redis configuration.";
     NO_PROTO = "NOPROTO unsupported protocol version";
     HELLO_VERSION = "ERR Protocol version is not an integer or out of range";
     HELLO_NO_AUTH = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time";

@@ -8,6 +8,7 @@
 //! Nothing here reads a clock or a socket: time, memory use and the like come as [`Facts`]; what only the process can
 //! do (save, shut down, sleep) leaves as a [`Request`].
 
+pub mod acl;
 pub mod apply;
 pub mod blocked;
 mod clients;
@@ -40,6 +41,7 @@ use crate::state::entries::NodeLimits;
 use crate::state::keyspace::{Slot, State, Value};
 use crate::state::stream::Stream;
 
+use acl::Acl;
 use apply::{Context, apply};
 use blocked::{Blocked, ClientIndex};
 use events::EventClass;
@@ -97,6 +99,8 @@ pub struct Engine {
     /// Channels and who is subscribed to them.
     pub pubsub: PubSub,
     own_pushes: OwnPushes,
+    /// Who may do what.
+    pub acl: Acl,
 }
 
 /// What a command works with.
@@ -269,6 +273,7 @@ impl Engine {
         Engine {
             state: State::new(seed),
             slow_log: SlowLog::default(),
+            acl: Acl::new(&settings),
             settings,
             clients: Vec::new(),
             free_clients: Vec::new(),
@@ -339,14 +344,15 @@ impl Engine {
     pub fn open(&mut self, addr: String, local_addr: String, now_ms: u64) -> ClientIndex {
         let id = self.next_client_id;
         self.next_client_id += 1;
-        let authenticated = self.settings.requirepass.is_empty();
-        let client = Box::new(Client::new(id, addr, local_addr, now_ms, authenticated));
+        let user = self.acl.default_user().clone();
+        let client = Box::new(Client::new(id, addr, local_addr, now_ms, user));
         let index = self.free_clients.pop().unwrap_or_else(|| {
             self.clients.push(None);
             self.clients.len() - 1
         });
         self.clients[index] = Some(client);
         self.by_id.insert(id, index);
+        self.forget_user(index);
         self.statistics.connections_received += 1;
         index
     }
@@ -496,9 +502,14 @@ impl Engine {
             }
         };
         client.last_command = spec.name;
-        let refusal = if !client.authenticated && !spec.flags.has(Flags::NO_AUTH) {
-            Some(Fault::NO_AUTH)
-        } else if self.settings.maxmemory_bytes > 0
+        if (client.restricted || !client.authenticated)
+            && let Some(fault) = self.refuse_access(index, spec, args, facts)
+        {
+            self.refuse(index, Some(spec), &fault.0, out);
+            return 0;
+        }
+        let client = self.clients[index].as_deref_mut().expect("it is still there");
+        let refusal = if self.settings.maxmemory_bytes > 0
             && facts.used_memory > self.settings.maxmemory_bytes
             && (spec.flags.has(Flags::DENYOOM) || txn::needs_memory(client, spec.id))
         {

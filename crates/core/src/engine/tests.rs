@@ -1,5 +1,6 @@
 //! Commands from outside: bytes go in, bytes come out, time is what the test says.
 
+mod acl;
 mod clients;
 mod events;
 mod groups;
@@ -15,6 +16,8 @@ mod transactions;
 mod trim;
 mod turns;
 
+use std::cell::RefCell;
+
 use super::Engine;
 use super::blocked::ClientIndex;
 use super::facts::{Facts, Host, Request, Saving};
@@ -25,6 +28,7 @@ use crate::settings::Settings;
 #[derive(Default)]
 struct Process {
     saving: Saving,
+    acl_file: RefCell<Option<Vec<u8>>>,
 }
 
 impl Host for Process {
@@ -34,6 +38,19 @@ impl Host for Process {
 
     fn saving(&self) -> Saving {
         self.saving
+    }
+
+    fn random(&self, bytes: &mut [u8]) {
+        bytes.iter_mut().zip(1..).for_each(|(byte, n): (_, u8)| *byte = n.wrapping_mul(17));
+    }
+
+    fn read_acl_file(&self, _: &str) -> Result<Vec<u8>, String> {
+        self.acl_file.borrow().clone().ok_or_else(|| "it is not there".into())
+    }
+
+    fn write_acl_file(&self, _: &str, bytes: &[u8]) -> Result<(), String> {
+        *self.acl_file.borrow_mut() = Some(bytes.to_vec());
+        Ok(())
     }
 }
 

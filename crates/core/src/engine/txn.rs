@@ -4,6 +4,7 @@
 use super::{Cx, Engine};
 use crate::command::args::{Args, OwnedArgs};
 use crate::command::table::{CommandId, CommandSpec, Flags};
+use crate::engine::acl::log::Origin;
 use crate::engine::blocked::ClientIndex;
 use crate::engine::fault::Fault;
 use crate::resp::encode::Reply;
@@ -130,6 +131,14 @@ pub(super) fn exec(cx: &mut Cx<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> 
         let args = args.args();
         let spec = crate::command::table::resolve(args).expect("it was a good command when it was queued");
         let engine: &mut Engine = cx.engine;
+        // Rights may have been taken since the command was queued, even by one before it.
+        if let Some(denial) = engine.find_denial(client, spec, args, Origin::Transaction, facts) {
+            let fault = denial.fault_at_exec();
+            reply.error(&fault.0);
+            engine.statistics.note_error(&fault.0);
+            engine.statistics.of(spec).rejected += 1;
+            continue;
+        }
         let (gate, _) = engine.run(client, spec, args, facts, reply.out, false, false);
         cx.depends_on(gate);
         // SELECT and HELLO inside a transaction hold for what follows.

@@ -6,9 +6,11 @@
 
 use super::{Cx, Engine};
 use crate::command::table;
+use crate::engine::acl::log::Origin;
 use crate::engine::blocked::{ClientIndex, Signal};
 use crate::engine::facts::Facts;
 use crate::record::Record;
+use crate::resp::encode::Reply;
 use crate::session::{ClaimWait, Wait};
 use crate::state::keyspace::Value;
 
@@ -127,6 +129,16 @@ impl Engine {
         self.own_pushes.running = Some(index);
         let Wait { args, deadline_ms, ticket, .. } = *wait;
         let spec = table::resolve(args.args()).expect("a read that waits was a good command before");
+        let denial = self.find_denial(index, spec, args.args(), Origin::TopLevel, facts);
+        if let (Some(denial), Some(client)) = (denial, self.client(index)) {
+            let (fault, protocol) = (denial.fault(&client.user, spec), client.protocol);
+            Reply { out: &mut out, protocol }.error(&fault.0);
+            self.statistics.note_error(&fault.0);
+            self.statistics.of(spec).rejected += 1;
+            self.finish_command(index, out, start, 0);
+            self.resume.push_back(index);
+            return;
+        }
         let (gate, waits) = self.run(index, spec, args.args(), facts, &mut out, true, true);
         if waits {
             let mut pushes = Vec::new();

@@ -75,16 +75,12 @@ pub(super) fn refusal(name: &[u8]) -> Option<&'static str> {
         b"loadmodule" => Some("modules are not supported"),
         b"rename-command" => Some("commands cannot be renamed"),
         b"sentinel" => Some("sentinel mode is not supported"),
-        b"user" => Some("users cannot be defined in the configuration"),
         _ => None,
     }
 }
 
 /// All of them, by name.
 pub(super) static KNOWN: &[Known] = &[
-    row("acl-pubsub-default", &[], Form::Text, "resetchannels", Anytime),
-    row("aclfile", &[], Form::Fixed("ACL files are not supported"), "", Start),
-    row("acllog-max-len", &[], Form::Number, "128", Anytime),
     row("active-defrag-cycle-max", &[], Form::Number, "25", Anytime),
     row("active-defrag-cycle-min", &[], Form::Number, "1", Anytime),
     row("active-defrag-ignore-bytes", &[], Form::Number, "104857600", Anytime),

@@ -2,7 +2,7 @@
 
 use super::Settings;
 use super::kind::{Kind, Origin, choose, memory, strict_integer};
-use super::values::{AppendFsync, EnableDebug, EventClasses, LogLevel, OutputLimit, SaveRule, StreamLag};
+use super::values::{AclPubSub, AppendFsync, EnableDebug, EventClasses, LogLevel, OutputLimit, SaveRule, StreamLag};
 
 /// When a setting can change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -180,6 +180,19 @@ pub static SETTINGS: &[Setting] = &[
         Anytime,
         "Password that clients must give; empty for none",
     ),
+    row(
+        "acl-pubsub-default",
+        Network,
+        choice!(
+            acl_pubsub_default,
+            "allchannels" => AclPubSub::AllChannels, "resetchannels" => AclPubSub::ResetChannels
+        ),
+        "resetchannels",
+        Anytime,
+        "Channels that new users may use",
+    ),
+    row("acllog-max-len", Network, integer!(acllog_max_len, 0, i64::MAX), "128", Anytime, "Entries of ACL LOG"),
+    row("aclfile", Network, text!(aclfile), "", Start, "File with users, one a line; none may be set elsewhere then"),
     row(
         "client-query-buffer-limit",
         Network,
@@ -392,6 +405,10 @@ pub(super) fn blank() -> Settings {
         tcp_keepalive_seconds: 0,
         maxclients: 0,
         requirepass: Vec::new(),
+        users: Vec::new(),
+        aclfile: String::new(),
+        acllog_max_len: 0,
+        acl_pubsub_default: AclPubSub::default(),
         query_buffer_max_bytes: 0,
         output_limits: [OutputLimit::default(); 3],
         bulk_max_bytes: 0,

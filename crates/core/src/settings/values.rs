@@ -1,5 +1,22 @@
 //! The values of settings that are more than a number or a text.
 
+/// `acl-pubsub-default`: the channels that a new user may use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum AclPubSub {
+    /// None.
+    #[default]
+    ResetChannels,
+    /// All.
+    AllChannels,
+}
+
+impl AclPubSub {
+    /// All?
+    pub fn all_channels(self) -> bool {
+        self == AclPubSub::AllChannels
+    }
+}
+
 /// `appendfsync`: when a reply to a write may go out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum AppendFsync {

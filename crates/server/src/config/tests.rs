@@ -97,3 +97,20 @@ fn help_and_version_may_stand_anywhere() {
     }
     assert_eq!(serve(&["--requirepass", "-h"]).unwrap().settings.requirepass, b"-h");
 }
+
+#[test]
+fn users_come_from_lines_or_from_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let (acl, conf) = (folder.path().join("users.acl"), folder.path().join("impel.conf"));
+    fs::write(&acl, "# who\n\nuser bob on nopass +@all ~*\n").unwrap();
+    fs::write(&conf, "user carl on nopass +get ~*\n").unwrap();
+    let (acl, conf) = (acl.to_str().unwrap(), conf.to_str().unwrap());
+    let names = |start: &Start| start.settings.users.iter().map(|words| words[0].clone()).collect::<Vec<_>>();
+    assert_eq!(names(&serve(&["--aclfile", acl]).unwrap()), [b"bob"]);
+    assert_eq!(names(&serve(&[conf]).unwrap()), [b"carl"]);
+    assert!(serve(&[conf, "--aclfile", acl]).is_err(), "in one place only");
+    assert!(serve(&["--aclfile", "/nowhere/users.acl"]).is_err());
+    fs::write(acl, "user bob on +nosuch\n").unwrap();
+    let error = serve(&["--aclfile", acl]).unwrap_err();
+    assert!(error.contains("users.acl:1") && error.contains("Unknown command or category"), "{error}");
+}

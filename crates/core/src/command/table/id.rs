@@ -221,6 +221,30 @@ pub enum CommandId {
     Reset,
     /// SELECT
     Select,
+    /// ACL CAT
+    AclCat,
+    /// ACL DELUSER
+    AclDelUser,
+    /// ACL DRYRUN
+    AclDryRun,
+    /// ACL GENPASS
+    AclGenPass,
+    /// ACL GETUSER
+    AclGetUser,
+    /// ACL HELP
+    AclHelp,
+    /// ACL LIST
+    AclList,
+    /// ACL LOAD
+    AclLoad,
+    /// ACL LOG
+    AclLog,
+    /// ACL SAVE
+    AclSave,
+    /// ACL SETUSER
+    AclSetUser,
+    /// ACL USERS
+    AclUsers,
     /// ACL WHOAMI
     AclWhoAmI,
     /// ASKING

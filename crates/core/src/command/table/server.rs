@@ -5,12 +5,7 @@ use super::spec::{
     Categories, CommandSpec, Flags, KeyFlags, KeySpec, block, command, integer, key, one_of, pattern, string, word,
 };
 
-pub(super) static COMMANDS: [CommandSpec; 24] = [
-    command("acl", CommandId::Container, -2, "6.0.0")
-        .docs("server", "Container of the commands about users and their rights.", "Depends on subcommand")
-        .subcommands(&[command("acl|whoami", CommandId::AclWhoAmI, 2, "6.0.0")
-            .flags(&[Flags::NOSCRIPT, Flags::LOADING, Flags::STALE])
-            .docs("server", "Names the user of the connection.", "O(1)")]),
+pub(super) static COMMANDS: [CommandSpec; 23] = [
     command("asking", CommandId::Asking, 1, "3.0.0").categories(&[Categories::CONNECTION]).flags(&[Flags::FAST]).docs(
         "cluster",
         "Announces that the next command follows an ASK redirect.",

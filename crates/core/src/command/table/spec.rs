@@ -123,8 +123,24 @@ bits! { Categories,
     READ = 1, "read";
     /// Changes values.
     WRITE = 2, "write";
+    /// About sets: there are none, and rules may name them all the same. So with others below.
+    SET = 3, "set";
+    /// About sorted sets.
+    SORTED_SET = 4, "sortedset";
+    /// About lists.
+    LIST = 5, "list";
+    /// About hashes.
+    HASH = 7, "hash";
     /// About strings.
     STRING = 6, "string";
+    /// About bits of strings.
+    BITMAP = 8, "bitmap";
+    /// About estimated counts.
+    HYPERLOGLOG = 19, "hyperloglog";
+    /// About places.
+    GEO = 20, "geo";
+    /// About streams.
+    STREAM = 9, "stream";
     /// About channels.
     PUBSUB = 10, "pubsub";
     /// About the server itself.
@@ -143,8 +159,6 @@ bits! { Categories,
     TRANSACTION = 17, "transaction";
     /// About scripts.
     SCRIPTING = 18, "scripting";
-    /// About streams.
-    STREAM = 9, "stream";
 }
 
 bits! { KeyFlags,

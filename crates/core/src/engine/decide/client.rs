@@ -120,19 +120,20 @@ pub fn set_info(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resul
 }
 
 /// Which connections CLIENT KILL closes: those that fit all that was given.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Filter<'a> {
     id: Option<u64>,
     kind: Option<ClientKind>,
     addr: Option<&'a [u8]>,
     local_addr: Option<&'a [u8]>,
+    user: Option<&'a [u8]>,
     age_min_s: u64,
     skip_me: bool,
 }
 
 impl<'a> Filter<'a> {
-    fn parse(words: Args<'a>) -> Result<Filter<'a>, Fault> {
-        let mut filter = Filter { id: None, kind: None, addr: None, local_addr: None, age_min_s: 0, skip_me: true };
+    fn parse(words: Args<'a>, engine: &Engine) -> Result<Filter<'a>, Fault> {
+        let mut filter = Filter { skip_me: true, ..Filter::default() };
         for at in (0..words.len()).step_by(2) {
             let word = words.get(at);
             let Some(value) = words.try_get(at + 1) else { return Err(Fault::SYNTAX) };
@@ -146,9 +147,10 @@ impl<'a> Filter<'a> {
             } else if is(word, "LADDR") {
                 filter.local_addr = Some(value);
             } else if is(word, "USER") {
-                if value != b"default" {
+                if engine.acl.get(value).is_none() {
                     return Err(Fault::concat(&[b"ERR No such user '", value, b"'"]));
                 }
+                filter.user = Some(value);
             } else if is(word, "MAXAGE") {
                 let age = parse::integer(value).ok_or(Fault::MAX_AGE_NOT_INTEGER)?;
                 filter.age_min_s = u64::try_from(age).ok().filter(|&age| age > 0).ok_or(Fault::MAX_AGE_RANGE)?;
@@ -168,6 +170,7 @@ impl<'a> Filter<'a> {
             && self.id.is_none_or(|id| client.id == id)
             && self.addr.is_none_or(|addr| client.addr.as_bytes() == addr)
             && self.local_addr.is_none_or(|addr| client.local_addr.as_bytes() == addr)
+            && self.user.is_none_or(|user| *client.user.name == *user)
             && (now_ms / 1000).saturating_sub(client.created_ms / 1000) >= self.age_min_s
     }
 }
@@ -176,9 +179,9 @@ impl<'a> Filter<'a> {
 pub fn kill(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
     let by_address = args.len() == 3;
     let filter = if by_address {
-        Filter { id: None, kind: None, addr: Some(args.get(2)), local_addr: None, age_min_s: 0, skip_me: false }
+        Filter { addr: Some(args.get(2)), ..Filter::default() }
     } else {
-        Filter::parse(args.from(2))?
+        Filter::parse(args.from(2), cx.engine_ref())?
     };
     let (me, now_ms) = (cx.client, cx.now_ms());
     let chosen: Vec<ClientIndex> = cx

@@ -2,6 +2,7 @@
 
 use crate::command::args::Args;
 use crate::engine::Cx;
+use crate::engine::acl::rules::User;
 use crate::engine::facts::Request;
 use crate::engine::fault::Fault;
 use crate::engine::observe::Statistics;
@@ -19,6 +20,9 @@ pub fn set(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(),
     let applied = cx.engine().settings.config_set(args.from(2)).map_err(Fault::owned)?;
     for setting in applied {
         // What means nothing here is told as well, so that the process can say so.
+        if setting == Applied::Honoured("requirepass") {
+            set_default_password(cx);
+        }
         let (Applied::Honoured(name) | Applied::Known(name)) = setting;
         cx.request(Request::SettingChanged { name: name.into() });
     }
@@ -26,6 +30,13 @@ pub fn set(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(),
     cx.engine().slow_log.commands.truncate(shown);
     reply.ok();
     Ok(())
+}
+
+/// The password of the settings becomes the only one of the user `default`.
+fn set_default_password(cx: &mut Cx<'_>) {
+    let mut user = User::clone(cx.engine_ref().acl.default_user());
+    user.set_only_password(&cx.settings().requirepass);
+    cx.engine().put_user(user);
 }
 
 /// CONFIG RESETSTAT

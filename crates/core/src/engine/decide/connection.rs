@@ -10,7 +10,7 @@ use crate::resp::encode::{Protocol, Reply};
 
 /// The version of Redis whose behaviour this server has. Clients switch features on by it.
 pub const REDIS_VERSION: &str = "8.2.3";
-/// The only user there is.
+/// The user of those who name none.
 const USER: &[u8] = b"default";
 
 /// PING [message]. A subscriber in RESP2 gets its answer in the form of a message.
@@ -28,28 +28,17 @@ pub fn ping(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<()
     Ok(())
 }
 
-/// Equal? Takes the same time wherever they differ, so that a password cannot be found byte by byte.
-fn same(secret: &[u8], given: &[u8]) -> bool {
-    let differing = secret.iter().zip(given).fold(0, |bits, (a, b)| bits | (a ^ b));
-    secret.len() == given.len() && std::hint::black_box(differing) == 0
-}
-
-fn authenticate(cx: &mut Cx<'_>, user: &[u8], password: &[u8]) -> Result<(), Fault> {
-    let secret = &cx.settings().requirepass;
-    // Without a password to ask for, any will do.
-    if user != USER || !(secret.is_empty() || same(secret, password)) {
-        return Err(Fault::WRONG_PASS);
-    }
-    cx.client().authenticated = true;
-    Ok(())
+fn authenticate(cx: &mut Cx<'_>, user: &[u8], password: &[u8], command: &[u8]) -> Result<(), Fault> {
+    let (index, now_ms) = (cx.client, cx.now_ms());
+    cx.engine().authenticate(index, user, password, command, now_ms)
 }
 
 /// AUTH [user] password
 pub fn auth(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
     match args.len() {
-        2 if cx.settings().requirepass.is_empty() => return Err(Fault::AUTH_WITHOUT_PASSWORD),
-        2 => authenticate(cx, USER, args.get(1))?,
-        3 => authenticate(cx, args.get(1), args.get(2))?,
+        2 if cx.engine_ref().acl.default_user().no_password => return Err(Fault::AUTH_WITHOUT_PASSWORD),
+        2 => authenticate(cx, USER, args.get(1), args.get(0))?,
+        3 => authenticate(cx, args.get(1), args.get(2), args.get(0))?,
         _ => return Err(Fault::SYNTAX),
     }
     reply.ok();
@@ -82,7 +71,7 @@ pub fn hello(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(
         }
     }
     if let Some((user, password)) = credentials {
-        authenticate(cx, user, password)?;
+        authenticate(cx, user, password, args.get(0))?;
     }
     let client = cx.client();
     if !client.authenticated {
@@ -124,13 +113,12 @@ pub fn select(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
 
 /// RESET
 pub fn reset(cx: &mut Cx<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
-    let open = cx.settings().requirepass.is_empty();
     let index = cx.client;
     cx.engine().unsubscribe_all(index);
     cx.engine().forget_watches(index);
+    cx.engine().forget_user(index);
     let client = cx.client();
     client.reset();
-    client.authenticated = open;
     reply.protocol = client.protocol;
     reply.simple("RESET");
     Ok(())

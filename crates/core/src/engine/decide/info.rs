@@ -9,6 +9,7 @@ use super::connection::REDIS_VERSION;
 use super::keys::database_count;
 use crate::command::args::Args;
 use crate::engine::Cx;
+use crate::engine::acl::log::Reason;
 use crate::engine::fault::Fault;
 use crate::engine::pubsub::TopicKind;
 use crate::resp::encode::Reply;
@@ -187,6 +188,11 @@ fn stats(cx: &Cx<'_>, lines: &mut Lines<'_>) {
     lines.put("pubsub_patterns", pubsub.topic_count(TopicKind::Pattern));
     lines.put("pubsubshard_channels", pubsub.topic_count(TopicKind::Shard));
     lines.put("total_error_replies", of.errors);
+    let denied = &cx.engine_ref().acl.denied;
+    for reason in [Reason::Auth, Reason::Command, Reason::Key, Reason::Channel] {
+        let name = if reason == Reason::Command { "cmd" } else { reason.name() };
+        lines.put(&format!("acl_access_denied_{name}"), denied[reason as usize]);
+    }
     lines.put("total_blocked_clients", of.blocked_total);
     lines.put("client_query_buffer_limit_disconnections", of.query_buffer_disconnections);
     lines.put("client_output_buffer_limit_disconnections", of.output_buffer_disconnections);

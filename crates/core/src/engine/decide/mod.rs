@@ -1,6 +1,7 @@
 //! What each command does, one file per family. A function here checks everything first, then writes its reply and
 //! emits its records; when it answers an error it has emitted nothing. It changes nothing by itself.
 
+mod acl;
 mod budget;
 mod claim;
 mod client;
@@ -130,10 +131,17 @@ pub fn dispatch(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resul
         C::Select => connection::select(cx, args, reply),
         C::Reset => connection::reset(cx, reply),
         C::Quit => connection::quit(cx, reply),
-        C::AclWhoAmI => {
-            reply.bulk(b"default");
-            Ok(())
-        }
+        C::AclCat => acl::cat(args, reply),
+        C::AclDelUser => acl::delete_user(cx, args, reply),
+        C::AclDryRun => acl::dry_run(cx, args, reply),
+        C::AclGenPass => acl::generate_password(cx, args, reply),
+        C::AclGetUser => acl::get_user(cx, args, reply),
+        C::AclList | C::AclUsers => acl::users(cx, reply),
+        C::AclLog => acl::log(cx, args, reply),
+        C::AclLoad => acl::load(cx, reply),
+        C::AclSave => acl::save(cx, reply),
+        C::AclSetUser => acl::set_user(cx, args, reply),
+        C::AclWhoAmI => acl::who_am_i(cx, reply),
 
         C::Subscribe => pubsub::subscribe(cx, args, TopicKind::Channel, reply),
         C::Unsubscribe => pubsub::unsubscribe(cx, args, TopicKind::Channel, reply),
@@ -221,7 +229,8 @@ pub fn dispatch(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resul
         | C::ClusterCountKeysInSlot
         | C::ClusterGetKeysInSlot => Err(Fault::CLUSTER_DISABLED),
 
-        C::XGroupHelp
+        C::AclHelp
+        | C::XGroupHelp
         | C::XInfoHelp
         | C::ObjectHelp
         | C::ClientHelp
