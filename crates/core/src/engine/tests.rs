@@ -1,10 +1,12 @@
 //! Commands from outside: bytes go in, bytes come out, time is what the test says.
 
 mod clients;
+mod delays;
 mod events;
 mod groups;
 mod idempotence;
 mod keys;
+mod order;
 mod pubsub;
 mod retention;
 mod server;
