@@ -242,6 +242,15 @@ pub enum Record<'a> {
     GiveBackAll { at: At<'a>, group: &'a [u8], consumer: &'a [u8], first_order: u64 },
     /// These entries are pending no more, and were not acknowledged: the stream has lost them.
     Drop { at: At<'a>, group: &'a [u8], ids: Ids<'a> },
+    /// Groups do not get the entry before `due_ms`.
+    Delay { at: At<'a>, id: StreamId, due_ms: u64 },
+    /// The group has come to `position` and passed over these entries; each stands with the time until which it is held
+    /// in the place of a delivery count, 0 = until its key is free.
+    Hold { at: At<'a>, group: &'a [u8], position: StreamId, entries_read: Option<u64>, holds: Claims<'a> },
+    /// These entries, held or not, were handed out to the consumer for the first time, pending unless `no_ack`.
+    Give { at: At<'a>, group: &'a [u8], consumer: &'a [u8], no_ack: bool, now_ms: u64, ids: Ids<'a> },
+    /// Delayed entries are due: in order of their times, those up to this time and, of that very time, up to this ID.
+    Due { at: At<'a>, due_ms: u64, id: StreamId },
     /// Where the last XAUTOCLAIM began that gave up before it found anything; `None`: the last one did not.
     ScanStart { at: At<'a>, group: &'a [u8], start: Option<StreamId> },
 }
@@ -282,6 +291,10 @@ mod tag {
     pub const GIVE_BACK_ALL: u8 = 44;
     pub const DROP: u8 = 45;
     pub const SCAN_START: u8 = 46;
+    pub const DELAY: u8 = 50;
+    pub const HOLD: u8 = 51;
+    pub const GIVE: u8 = 52;
+    pub const DUE: u8 = 53;
 }
 
 fn put_at(out: &mut Vec<u8>, tag: u8, at: At<'_>) {
@@ -562,6 +575,31 @@ impl<'a> Record<'a> {
                 put_bytes(out, group);
                 put_ids(out, *ids);
             }
+            Record::Delay { at, id, due_ms } => {
+                put_at(out, tag::DELAY, *at);
+                put_id(out, *id);
+                put_uint(out, *due_ms);
+            }
+            Record::Hold { at, group, position, entries_read, holds } => {
+                put_at(out, tag::HOLD, *at);
+                put_bytes(out, group);
+                put_id(out, *position);
+                put_optional(out, *entries_read);
+                put_claims(out, *holds);
+            }
+            Record::Give { at, group, consumer, no_ack, now_ms, ids } => {
+                put_at(out, tag::GIVE, *at);
+                put_bytes(out, group);
+                put_bytes(out, consumer);
+                out.push(u8::from(*no_ack));
+                put_uint(out, *now_ms);
+                put_ids(out, *ids);
+            }
+            Record::Due { at, due_ms, id } => {
+                put_at(out, tag::DUE, *at);
+                put_uint(out, *due_ms);
+                put_id(out, *id);
+            }
             Record::ScanStart { at, group, start } => {
                 put_at(out, tag::SCAN_START, *at);
                 put_bytes(out, group);
@@ -719,6 +757,23 @@ impl<'a> Record<'a> {
                 first_order: reader.uint(what)?,
             },
             tag::DROP => Record::Drop { at: read_at(reader)?, group: reader.bytes(what)?, ids: read_ids(reader)? },
+            tag::DELAY => Record::Delay { at: read_at(reader)?, id: reader.id(what)?, due_ms: reader.uint(what)? },
+            tag::HOLD => Record::Hold {
+                at: read_at(reader)?,
+                group: reader.bytes(what)?,
+                position: reader.id(what)?,
+                entries_read: read_optional(reader)?,
+                holds: read_claims(reader)?,
+            },
+            tag::GIVE => Record::Give {
+                at: read_at(reader)?,
+                group: reader.bytes(what)?,
+                consumer: reader.bytes(what)?,
+                no_ack: reader.byte(what)? != 0,
+                now_ms: reader.uint(what)?,
+                ids: read_ids(reader)?,
+            },
+            tag::DUE => Record::Due { at: read_at(reader)?, due_ms: reader.uint(what)?, id: reader.id(what)? },
             tag::SCAN_START => {
                 let (at, group) = (read_at(reader)?, reader.bytes(what)?);
                 let given = reader.byte(what)? != 0;
@@ -765,6 +820,10 @@ impl<'a> Record<'a> {
             | Record::AcknowledgeRange { at, .. }
             | Record::GiveBackAll { at, .. }
             | Record::Drop { at, .. }
+            | Record::Delay { at, .. }
+            | Record::Hold { at, .. }
+            | Record::Give { at, .. }
+            | Record::Due { at, .. }
             | Record::ScanStart { at, .. } => Some(*at),
         }
     }
@@ -832,7 +891,16 @@ mod tests {
             Record::Acknowledge { at, group, ids: Ids::Slice(&ids) },
             Record::GiveBack { at, group, first_order: 3, due_ms: 0, claims: Claims::Slice(&claims) },
             Record::GroupOptions { at, group, options: GroupOptions::default() },
-            Record::GroupOptions { at, group, options: GroupOptions { max_pending: 100, max_pending_per_consumer: 0 } },
+            Record::GroupOptions { at, group, options: GroupOptions { max_pending: 100, ..GroupOptions::default() } },
+            Record::GroupOptions {
+                at,
+                group,
+                options: GroupOptions { key_field: Some(b"f"[..].into()), ..GroupOptions::default() },
+            },
+            Record::Delay { at, id: a, due_ms: 300 },
+            Record::Hold { at, group, position: b, entries_read: None, holds: Claims::Slice(&claims) },
+            Record::Give { at, group, consumer, no_ack: true, now_ms: 9, ids: Ids::Slice(&ids) },
+            Record::Due { at, due_ms: 300, id: a },
             Record::AcknowledgeRange { at, group, from: a, to: b },
             Record::GiveBackAll { at, group, consumer, first_order: 1000 },
             Record::Drop { at, group, ids: Ids::Slice(&ids) },

@@ -66,6 +66,53 @@ fn kill_9_loses_nothing_that_was_acknowledged() {
     }
 }
 
+/// The IDs that a reader of the group gets.
+fn given(client: &mut Client, block_ms: &str) -> Vec<String> {
+    let read = ["XREADGROUP", "GROUP", "g", "c", "BLOCK", block_ms, "STREAMS", "s", ">"];
+    match client.ask(&read) {
+        Reply::Null => Vec::new(),
+        reply => {
+            let entries = reply.array()[0].array()[1].array().iter();
+            entries.map(|entry| entry.array()[0].text().to_owned()).collect()
+        }
+    }
+}
+
+/// Delayed entries and such as wait behind their keys, some in a snapshot and all in the log.
+#[test]
+fn kill_9_loses_nothing_that_a_group_holds() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &[]);
+    let mut client = server.client();
+    client.ask(&["XGROUP", "CREATE", "s", "g", "0", "MKSTREAM", "KEYFIELD", "k"]);
+    client.ask(&["XADD", "s", "NOTBEFORE", "9000000000000", "1-1", "k", "far"]);
+    client.ask(&["XADD", "s", "2-1", "k", "a"]);
+    client.ask(&["XADD", "s", "3-1", "k", "a"]);
+    assert_eq!(given(&mut client, "1"), ["2-1"]);
+    assert_eq!(client.ask(&["SAVE"]), Reply::Simple("OK".into()));
+    client.ask(&["XADD", "s", "DELAY", "1500", "4-1", "k", "b"]);
+    client.ask(&["XADD", "s", "5-1", "k", "a"]);
+    client.ask(&["XADD", "s", "6-1", "k", "b"]);
+    assert_eq!(given(&mut client, "1"), ["6-1"]);
+    client.ask(&["XDEL", "s", "2-1"]);
+    let before = contents(&mut client);
+    server.kill();
+    let server = Server::start(folder.path(), &[]);
+    let mut client = server.client();
+    assert_eq!(contents(&mut client), before);
+    assert_eq!(client.ask(&["XACK", "s", "g", "6-1"]), Reply::Int(1));
+    assert_eq!(given(&mut client, "60000"), ["4-1"]);
+    assert_eq!(client.ask(&["XACK", "s", "g", "2-1"]), Reply::Int(1));
+    assert_eq!(given(&mut client, "1"), ["3-1"]);
+    assert_eq!(client.ask(&["XACK", "s", "g", "3-1"]), Reply::Int(1));
+    server.kill();
+    let server = Server::start(folder.path(), &[]);
+    let mut client = server.client();
+    assert_eq!(given(&mut client, "1"), ["5-1"]);
+    assert!(given(&mut client, "1").is_empty());
+    server.stop();
+}
+
 fn snapshots(folder: &Path) -> usize {
     fs::read_dir(folder.join("data/snapshots")).unwrap().count()
 }

@@ -130,12 +130,14 @@ fn change(state: &mut State, record: &Record<'_>, context: &Context) {
                 if stream.entries.remove(id, context.node_limits) {
                     stream.max_deleted = stream.max_deleted.max(id);
                     stream.max_hole = stream.max_hole.max(id);
+                    stream.let_go(id);
                 }
             }
         }
         Record::Trim { at, before } => {
             let Some(stream) = stream(state, *at, context, Touch::Watch) else { return };
             let (_, spans) = stream.entries.trim_before(*before);
+            stream.let_go_before(*before);
             state.garbage.trimmed(spans);
         }
         Record::TrimEntries { at, ids } => {
@@ -143,6 +145,7 @@ fn change(state: &mut State, record: &Record<'_>, context: &Context) {
             for id in ids.iter() {
                 stream.entries.remove(id, context.node_limits);
                 stream.max_hole = stream.max_hole.max(id);
+                stream.let_go(id);
             }
         }
         Record::SetStream { at, last_id, max_deleted, entries_added } => {
@@ -191,8 +194,7 @@ fn change(state: &mut State, record: &Record<'_>, context: &Context) {
         }
         Record::GroupPosition { at, group, position, entries_read } => {
             let Some(group) = group_mut(state, *at, group, context) else { return };
-            group.last_delivered = *position;
-            group.entries_read = *entries_read;
+            group.set_position(*position, *entries_read);
         }
         Record::GroupDestroy { at, group } => {
             let Some(stream) = stream(state, *at, context, Touch::No) else { return };
@@ -230,12 +232,14 @@ fn change(state: &mut State, record: &Record<'_>, context: &Context) {
                 let from = after.next().unwrap_or(StreamId::MAX);
                 let ids: SmallVec<[StreamId; 128]> = entries.range(from, *last).map(|entry| entry.id).collect();
                 group.deliver(&ids, of, *now_ms);
+                group.hold_keys(ids.iter().copied(), entries);
             }
             group.last_delivered = *last;
             group.entries_read = *entries_read;
         }
         Record::Claim { at, group, consumer, delivered_ms, claims } => {
-            let Some(group) = group_mut(state, *at, group, context) else { return };
+            let Some(Stream { entries, groups, .. }) = stream(state, *at, context, Touch::No) else { return };
+            let Some(group) = groups.get_mut(*group).map(Arc::make_mut) else { return };
             let of = group.ensure_consumer(consumer, *delivered_ms);
             for claim in claims.iter() {
                 group.put_pending(Pending {
@@ -245,6 +249,7 @@ fn change(state: &mut State, record: &Record<'_>, context: &Context) {
                     deliveries: claim.deliveries,
                 });
             }
+            group.hold_keys(claims.iter().map(|claim| claim.id), entries);
         }
         Record::Acknowledge { at, group, ids } => {
             let Some(group) = group_mut(state, *at, group, context) else { return };
@@ -253,17 +258,21 @@ fn change(state: &mut State, record: &Record<'_>, context: &Context) {
             }
         }
         Record::GiveBack { at, group, first_order, due_ms, claims } => {
-            let Some(group) = group_mut(state, *at, group, context) else { return };
+            let Some(Stream { entries, groups, .. }) = stream(state, *at, context, Touch::No) else { return };
+            let Some(group) = groups.get_mut(*group).map(Arc::make_mut) else { return };
             for (claim, order) in claims.iter().zip(*first_order..) {
                 group.give_back(claim.id, claim.deliveries, order, *due_ms);
             }
+            group.hold_keys(claims.iter().map(|claim| claim.id), entries);
             if let Some(due_ms) = group.next_due_ms() {
                 state.db_mut(at.db).note_timer(at.key, due_ms);
             }
         }
         Record::GroupOptions { at, group, options } => {
-            let Some(group) = group_mut(state, *at, group, context) else { return };
-            group.options = *options;
+            state.orders |= options.key_field.is_some();
+            let Some(Stream { entries, groups, .. }) = stream(state, *at, context, Touch::No) else { return };
+            let Some(group) = groups.get_mut(*group).map(Arc::make_mut) else { return };
+            group.set_options(options.clone(), entries);
         }
         Record::AcknowledgeRange { at, group, from, to } => {
             let Some(group) = group_mut(state, *at, group, context) else { return };
@@ -282,6 +291,37 @@ fn change(state: &mut State, record: &Record<'_>, context: &Context) {
             for id in ids.iter() {
                 group.remove_pending(id);
             }
+        }
+        Record::Delay { at, id, due_ms } => {
+            let Some(stream) = stream(state, *at, context, Touch::No) else { return };
+            stream.delay(*id, *due_ms);
+            state.db_mut(at.db).note_due(at.key);
+        }
+        Record::Hold { at, group, position, entries_read, holds } => {
+            let Some(Stream { entries, groups, .. }) = stream(state, *at, context, Touch::No) else { return };
+            let Some(group) = groups.get_mut(*group).map(Arc::make_mut) else { return };
+            group.set_position(*position, *entries_read);
+            for hold in holds.iter() {
+                group.hold(hold.id, hold.deliveries, entries);
+            }
+        }
+        Record::Give { at, group, consumer, no_ack, now_ms, ids } => {
+            let Some(Stream { entries, groups, .. }) = stream(state, *at, context, Touch::No) else { return };
+            let Some(group) = groups.get_mut(*group).map(Arc::make_mut) else { return };
+            let of = group.ensure_consumer(consumer, *now_ms);
+            group.touch(of, *now_ms, !*no_ack);
+            let mut given: SmallVec<[StreamId; 128]> = ids.iter().collect();
+            given.iter().for_each(|&id| group.let_go(id));
+            if !*no_ack {
+                // In order of their times they came; the list is by ID.
+                given.sort_unstable();
+                group.deliver(&given, of, *now_ms);
+                group.hold_keys(given.iter().copied(), entries);
+            }
+        }
+        Record::Due { at, due_ms, id } => {
+            let Some(stream) = stream(state, *at, context, Touch::No) else { return };
+            stream.end_delays((*due_ms, *id));
         }
         Record::ScanStart { at, group, start } => {
             capture(state, *at);

@@ -25,6 +25,8 @@ pub enum Signal {
     Claimable,
     /// There is room for more in flight: of readers that found none.
     Room,
+    /// An entry that a group did not get before may be given now: of readers of groups.
+    Held,
 }
 
 impl Signal {
@@ -44,6 +46,8 @@ struct Queue {
     claims: usize,
     /// By [`Signal::Room`].
     crowded: usize,
+    /// By [`Signal::Held`].
+    groups: usize,
     /// Signals, as bits, with which the key is in the list of those at which something happened.
     listed: u8,
 }
@@ -117,6 +121,7 @@ impl Blocked {
             queue.pending += usize::from(wait.claims == Some(ClaimWait::Pending));
             queue.claims += usize::from(wait.claims.is_some());
             queue.crowded += usize::from(wait.crowded);
+            queue.groups += usize::from(wait.group.is_some());
         }
         if let Some(deadline_ms) = wait.deadline_ms {
             self.deadlines.insert((deadline_ms, client));
@@ -135,6 +140,7 @@ impl Blocked {
                 queue.pending -= usize::from(wait.claims == Some(ClaimWait::Pending));
                 queue.claims -= usize::from(wait.claims.is_some());
                 queue.crowded -= usize::from(wait.crowded);
+                queue.groups -= usize::from(wait.group.is_some());
                 if queue.clients.is_empty() {
                     self.queues[wait.db].remove(key);
                 }
@@ -161,6 +167,7 @@ impl Blocked {
             Signal::Pending => queue.pending,
             Signal::Claimable => queue.claims,
             Signal::Room => queue.crowded,
+            Signal::Held => queue.groups,
         };
         if concerned > 0 && queue.listed & what.bit() == 0 {
             queue.listed |= what.bit();

@@ -82,6 +82,9 @@ faults! {
     IDMPAUTO_NO_PRODUCER = "ERR IDMPAUTO requires a non-empty producer ID";
     XADDM_COUNT = "ERR COUNT must be > 0";
     XADDM_FIELDS = "ERR The number of fields must be > 0";
+    XADD_DELAY = "ERR DELAY must be a number of milliseconds, 0 or more";
+    XADD_NOT_BEFORE = "ERR NOTBEFORE must be a Unix time in milliseconds, 0 or more";
+    XADD_DELAY_TWICE = "ERR syntax error, DELAY or NOTBEFORE can be given once";
     XCFGSET_FORCE_ALONE = "ERR syntax error, FORCE goes with MAXLEN, MAXBYTES, MAXAGE or RETAIN";
     XCFGSET_NOTHING = "ERR At least one parameter must be given to XCFGSET";
     XIDMPRECORD_NO_PRODUCER = "ERR XIDMPRECORD requires a non-empty producer ID";

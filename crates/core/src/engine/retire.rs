@@ -1,5 +1,5 @@
 //! RETAIN acked: an entry goes as soon as every group is done with it, that is, every group's position is at or past it
-//! and it is pending in none. Without groups nothing goes.
+//! and it is pending or held in none. Without groups nothing goes.
 //!
 //! Whatever can make an entry free is a record, and this runs right behind it. An acknowledgement or a delivery without
 //! one names its entries: each is looked up in every group, and what is free behind no kept entry is one `Trim`. What may
@@ -37,7 +37,9 @@ impl Engine {
             return;
         }
         match record {
-            Record::Acknowledge { at, ids, .. } | Record::Drop { at, ids, .. } => {
+            Record::Acknowledge { at, ids, .. }
+            | Record::Drop { at, ids, .. }
+            | Record::Give { at, ids, no_ack: true, .. } => {
                 let Some(stream) = self.retiring(*at) else { return };
                 let free: Found = ids.iter().filter(|&id| stream.is_free(id) && stream.entries.contains(id)).collect();
                 self.remove_free(*at, free);

@@ -2,10 +2,12 @@
 
 mod acl;
 mod clients;
+mod delays;
 mod events;
 mod groups;
 mod idempotence;
 mod keys;
+mod order;
 mod pubsub;
 mod retention;
 mod server;

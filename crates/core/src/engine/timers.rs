@@ -42,8 +42,8 @@ impl Engine {
         self.resume(facts);
     }
 
-    /// Does what is due at streams by time alone: messages are forgotten, entries become too old, what was given back with
-    /// a delay is released.
+    /// Does what is due at streams by time alone: messages are forgotten, entries become too old, delayed ones become due,
+    /// what was given back with a delay is released.
     fn do_due(&mut self, now_ms: u64) {
         let mut budget = DUE_PER_TURN;
         for db in 0..self.state.databases().len() {
@@ -54,7 +54,7 @@ impl Engine {
                 let key = key.to_vec();
                 let at = At { db, key: &key };
                 self.trim_aged(at, now_ms);
-                let forgotten = self.forget_messages(at, now_ms);
+                let forgotten = self.forget_messages(at, now_ms) + self.end_delays(at, now_ms, budget);
                 // One that was called off counts as well: looking took its time.
                 budget = budget.saturating_sub((forgotten + self.release_due(at, now_ms, budget)).max(1));
             }

@@ -24,6 +24,9 @@ impl Cx<'_> {
 impl Engine {
     /// Notes the keys at which a record may end a wait.
     pub(super) fn signal(&mut self, record: &Record<'_>) {
+        if self.state.orders {
+            self.signal_ready(record);
+        }
         match record {
             Record::Add { at, .. }
             | Record::SetString { at, .. }
@@ -53,12 +56,30 @@ impl Engine {
                 self.blocked.signal(at.db, at.key, Signal::Claimable);
                 self.blocked.signal(at.db, at.key, Signal::Room);
             }
+            Record::Due { at, .. } => self.blocked.signal(at.db, at.key, Signal::Held),
             Record::Acknowledge { at, .. }
             | Record::AcknowledgeRange { at, .. }
             | Record::Drop { at, .. }
             | Record::ConsumerDelete { at, .. }
             | Record::GroupOptions { at, .. } => self.blocked.signal(at.db, at.key, Signal::Room),
             _ => {}
+        }
+    }
+
+    /// Where a record may have freed a key of a group, readers of groups hear of it if something waits for it no more.
+    fn signal_ready(&mut self, record: &Record<'_>) {
+        let (at, group) = match record {
+            Record::Acknowledge { at, group, .. }
+            | Record::AcknowledgeRange { at, group, .. }
+            | Record::Drop { at, group, .. }
+            | Record::ConsumerDelete { at, group, .. }
+            | Record::GroupOptions { at, group, .. } => (at, group),
+            _ => return,
+        };
+        if let Some(Value::Stream(stream)) = self.state.db(at.db).get_any(at.key).map(|slot| &slot.value)
+            && stream.group(group).is_some_and(|group| group.held().has_ready())
+        {
+            self.blocked.signal(at.db, at.key, Signal::Held);
         }
     }
 
@@ -73,7 +94,7 @@ impl Engine {
                     .db(db)
                     .get(&key, facts.now_ms)
                     .is_some_and(|slot| matches!(slot.value, Value::Stream(_)));
-                // Groups of which one reader has found nothing released: the next one would not, either.
+                // Groups of which one reader has found nothing: the next one would not, either.
                 let mut exhausted: Vec<Box<[u8]>> = Vec::new();
                 for (ticket, index) in self.blocked.queue(db, &key) {
                     let Some(wait) = self.client(index).and_then(|client| client.wait.as_deref()) else { continue };
@@ -84,12 +105,15 @@ impl Engine {
                             wait.claims.is_some() && !exhausted.iter().any(|group| Some(group) == wait.group.as_ref())
                         }
                         Signal::Room => wait.crowded,
+                        Signal::Held => {
+                            wait.group.is_some() && !exhausted.iter().any(|group| Some(group) == wait.group.as_ref())
+                        }
                     };
                     if wait.ticket != ticket || ticket > newest_ticket || !concerned {
                         continue;
                     }
                     self.serve(index, facts, what != Signal::Any);
-                    if what == Signal::Claimable
+                    if matches!(what, Signal::Claimable | Signal::Held)
                         && let Some(wait) = self.client(index).and_then(|client| client.wait.as_deref())
                         && !wait.crowded
                     {

@@ -2,8 +2,8 @@
 //!
 //! Invariants (see `check`): every pending entry belongs to a living consumer or to nobody, and each consumer's `pending`
 //! is the number of entries it has in the list. What nobody has was given back: *released*, and numbered in the order of
-//! release, or *deferred* until a time, and listed by it. Names are kept in byte order, because that is the order in
-//! which they show.
+//! release, or *deferred* until a time, and listed by it. What was passed over and not given yet is `held` (see there); it
+//! is not pending. Names are kept in byte order, because that is the order in which they show.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,11 +12,15 @@ use smallvec::SmallVec;
 
 use crate::id::StreamId;
 use crate::state::codec::{Corrupt, Reader, end_sections, put_bytes, put_id, put_int, put_section, put_uint};
+use crate::state::entries::Entries;
+use crate::state::held::{Held, key_of};
 use crate::state::pending::{ConsumerRef, Pel, Pending, RELEASE_MAX};
 
 mod tag {
     pub const OPTIONS: u8 = 1;
+    pub const HELD: u8 = 2;
     pub const TOTALS: u8 = 3;
+    pub const KEYS: u8 = 5;
 }
 
 /// One consumer of a group.
@@ -33,12 +37,14 @@ pub struct Consumer {
 }
 
 /// What XGROUP CREATE and CFGSET set. A part that is not used takes no place in snapshots.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupOptions {
     /// Most entries that consumers may have pending together; 0 = no bound.
     pub max_pending: u64,
     /// Most entries that one consumer may have pending; 0 = no bound.
     pub max_pending_per_consumer: u64,
+    /// The field by whose value entries are kept in order; never empty.
+    pub key_field: Option<Arc<[u8]>>,
 }
 
 impl GroupOptions {
@@ -53,6 +59,9 @@ impl GroupOptions {
         if *self != GroupOptions::default() {
             put_uint(out, self.max_pending);
             put_uint(out, self.max_pending_per_consumer);
+            if let Some(field) = &self.key_field {
+                put_bytes(out, field);
+            }
         }
     }
 
@@ -62,7 +71,9 @@ impl GroupOptions {
         if reader.is_empty() {
             return Ok(GroupOptions::default());
         }
-        let options = GroupOptions { max_pending: reader.uint(what)?, max_pending_per_consumer: reader.uint(what)? };
+        let (max_pending, max_pending_per_consumer) = (reader.uint(what)?, reader.uint(what)?);
+        let key_field = if reader.is_empty() { None } else { Some(reader.bytes(what)?.into()) };
+        let options = GroupOptions { max_pending, max_pending_per_consumer, key_field };
         if reader.is_empty() { Ok(options) } else { Err(Corrupt { what }) }
     }
 }
@@ -107,7 +118,7 @@ pub struct Group {
     /// The freed places.
     free: Vec<ConsumerRef>,
     /// What was set for it.
-    pub options: GroupOptions,
+    options: GroupOptions,
     /// What was counted.
     pub totals: Totals,
     /// Entries given back that anyone may take.
@@ -116,6 +127,8 @@ pub struct Group {
     last_release: u64,
     /// Entries given back with a delay, by the time at which they are released (Unix ms).
     deferred: BTreeSet<(u64, StreamId)>,
+    /// Entries passed over and not given yet. Shared with a snapshot that is being written, else owned alone.
+    held: Arc<Held>,
     /// Where the last XAUTOCLAIM began that gave up before it found anything: see `decide::claim`. Not part of
     /// snapshots.
     pub scan_start: Option<StreamId>,
@@ -130,6 +143,97 @@ impl Group {
     /// The pending entries, for reading.
     pub fn pel(&self) -> &Pel {
         &self.pel
+    }
+
+    /// What was set for it.
+    pub fn options(&self) -> &GroupOptions {
+        &self.options
+    }
+
+    /// Sets the options. A change of the key field looks at all that is pending or waits.
+    pub fn set_options(&mut self, options: GroupOptions, entries: &Entries) {
+        let field_changed = options.key_field != self.options.key_field;
+        self.options = options;
+        if !field_changed {
+            return;
+        }
+        let held = Arc::make_mut(&mut self.held);
+        held.forget_keys();
+        let Some(field) = &self.options.key_field else { return };
+        let key = |id: StreamId| entries.get(id).and_then(|entry| key_of(&entry, field));
+        for pending in self.pel.range(StreamId::MIN) {
+            if let Some(key) = key(pending.id) {
+                held.pending_put(pending.id, key);
+            }
+        }
+        // Without keys all that waits is ready.
+        let waiting: Vec<StreamId> = held.ready().collect();
+        waiting.into_iter().for_each(|id| held.wait(id, key(id)));
+    }
+
+    /// Entries that were passed over and not given yet, for reading.
+    #[inline]
+    pub fn held(&self) -> &Held {
+        &self.held
+    }
+
+    /// Holds an entry: until `due_ms`, or with 0 behind its key.
+    pub fn hold(&mut self, id: StreamId, due_ms: u64, entries: &Entries) {
+        if self.pel.contains(id) {
+            return;
+        }
+        let held = Arc::make_mut(&mut self.held);
+        match (due_ms, entries.get(id)) {
+            (_, None) => {}
+            (0, Some(entry)) => {
+                let field = self.options.key_field.as_deref();
+                held.wait(id, field.and_then(|field| key_of(&entry, field)));
+            }
+            (due_ms, Some(_)) => held.delay(id, due_ms),
+        }
+    }
+
+    /// An entry is not held any more.
+    #[inline]
+    pub fn let_go(&mut self, id: StreamId) {
+        if self.held.contains(id) {
+            Arc::make_mut(&mut self.held).remove(id);
+        }
+    }
+
+    /// Entries below an ID are not held any more.
+    pub fn let_go_before(&mut self, bound: StreamId) {
+        if self.held.first().is_some_and(|first| first < bound) {
+            Arc::make_mut(&mut self.held).remove_before(bound);
+        }
+    }
+
+    /// Moves the position. What is held after it will be come upon again.
+    pub fn set_position(&mut self, position: StreamId, entries_read: Option<u64>) {
+        self.last_delivered = position;
+        self.entries_read = entries_read;
+        if self.held.last().is_some_and(|last| last > position) {
+            Arc::make_mut(&mut self.held).remove_after(position);
+        }
+    }
+
+    /// Pending entries hold their keys from now on, if the group keeps the order of keys.
+    pub fn hold_keys(&mut self, ids: impl Iterator<Item = StreamId>, entries: &Entries) {
+        let Some(field) = &self.options.key_field else { return };
+        for id in ids {
+            if !self.held.knows_pending(id)
+                && self.pel.contains(id)
+                && let Some(key) = entries.get(id).and_then(|entry| key_of(&entry, field))
+            {
+                Arc::make_mut(&mut self.held).pending_put(id, key);
+            }
+        }
+    }
+
+    /// Is the group done with the entry: at or past it, not pending, not held?
+    #[inline]
+    pub fn is_done(&self, id: StreamId) -> bool {
+        self.last_delivered >= id && !self.pel.contains(id) && !self.held.contains(id)
     }
 
     /// Number of entries given back that anyone may take.
@@ -170,7 +274,7 @@ impl Group {
             .iter()
             .map(|slot| size_of::<Option<Consumer>>() + size_of::<ConsumerRef>() + slot.as_ref().map_or(0, names));
         let deferred = self.deferred.len() * size_of::<(u64, StreamId)>();
-        size_of::<Group>() + consumers.sum::<usize>() + deferred + self.pel.memory_bytes()
+        size_of::<Group>() + consumers.sum::<usize>() + deferred + self.pel.memory_bytes() + self.held.memory_bytes()
     }
 
     /// Number of consumers.
@@ -227,6 +331,10 @@ impl Group {
         let of = self.by_name.remove(name)?;
         let had = self.consumer(of).pending;
         if had > 0 {
+            if self.options.key_field.is_some() {
+                let held = Arc::make_mut(&mut self.held);
+                self.pel.range_of(of, StreamId::MIN).for_each(|pending| held.pending_gone(pending.id));
+            }
             let removed = self.pel.remove_consumer(of);
             assert_eq!(removed, had, "a consumer's count is the number of its pending entries");
         }
@@ -260,6 +368,7 @@ impl Group {
 
     /// Makes an entry pending, or changes who holds it.
     pub fn put_pending(&mut self, pending: Pending) {
+        self.let_go(pending.id);
         let old = self.pel.put(pending);
         if let Some(old) = old {
             // One that is delivered for the second time, or a later one; the first after XNACK SILENT is none.
@@ -294,6 +403,9 @@ impl Group {
     /// Takes an entry off the list; answers whether it was on it.
     pub fn remove_pending(&mut self, id: StreamId) -> bool {
         let Some(old) = self.pel.remove(id) else { return false };
+        if self.options.key_field.is_some() {
+            Arc::make_mut(&mut self.held).pending_gone(id);
+        }
         self.note_gone(&old);
         true
     }
@@ -301,6 +413,9 @@ impl Group {
     /// Takes everything between two IDs, both included, off the list. Answers the part that was taken off, for freeing it
     /// bit by bit.
     pub fn remove_range(&mut self, from: StreamId, to: StreamId) -> Pel {
+        if self.options.key_field.is_some() {
+            Arc::make_mut(&mut self.held).pending_gone_in(from, to);
+        }
         let unowned: Vec<Pending> = self.pel.range_of(ConsumerRef::NOBODY, from).take_while(|p| p.id <= to).collect();
         unowned.iter().for_each(|pending| self.note_gone(pending));
         let consumers = &mut self.consumers;
@@ -367,7 +482,9 @@ impl Group {
     /// What was released or deferred stands in the pending list; the counts follow from it.
     fn encode_parts(&self, out: &mut Vec<u8>) {
         put_section(out, tag::OPTIONS, |out| self.options.encode(out));
+        put_section(out, tag::HELD, |out| self.held.encode(out));
         put_section(out, tag::TOTALS, |out| self.totals.encode(out));
+        put_section(out, tag::KEYS, |out| self.held.encode_keys(out));
         end_sections(out);
     }
 
@@ -399,7 +516,9 @@ impl Group {
         while let Some((tag, part)) = reader.section(what)? {
             match tag {
                 tag::OPTIONS => group.options = GroupOptions::decode(part)?,
+                tag::HELD => Arc::make_mut(&mut group.held).decode(part)?,
                 tag::TOTALS => group.totals = Totals::decode(part)?,
+                tag::KEYS => Arc::make_mut(&mut group.held).decode_keys(part)?,
                 _ => return Err(Corrupt { what: "unknown part of a consumer group" }),
             }
         }
@@ -409,6 +528,10 @@ impl Group {
     /// Every invariant.
     pub fn check(&self) -> Result<(), String> {
         self.pel.check()?;
+        self.held.check(|id| self.pel.contains(id))?;
+        if let Some(last) = self.held.last().filter(|&last| last > self.last_delivered) {
+            return Err(format!("{last} is held beyond the position {}", self.last_delivered));
+        }
         let mut counts = vec![0u64; self.consumers.len()];
         let (mut released, mut deferred) = (0, 0);
         for pending in self.pel.range(StreamId::MIN) {

@@ -321,6 +321,8 @@ pub struct State {
     pub garbage: Garbage,
     /// Has any stream ever had `Retention::acked` here? If not, acknowledging costs nothing more.
     pub retires: bool,
+    /// Has any group ever kept the order of keys here? If not, nobody waits for a key to be free.
+    pub orders: bool,
     /// Streams with `Retention::acked` whose entries are to be looked through for such as have become free, and from
     /// which ID on to which. Not part of snapshots: restoring such a stream notes it.
     pub sweeps: Sweeps,
@@ -375,6 +377,7 @@ impl State {
             changes: 0,
             garbage: Garbage::default(),
             retires: false,
+            orders: false,
             sweeps: BTreeMap::new(),
             snapshot: 0,
             capture: None,
@@ -468,6 +471,9 @@ impl State {
 
     /// Puts a key of a snapshot back, at start. `position` is the snapshot's.
     pub fn restore(&mut self, captured: Captured, position: u64) {
+        if let Value::Stream(stream) = &captured.value {
+            self.orders |= stream.groups.values().any(|group| group.options().key_field.is_some());
+        }
         let slot = Slot {
             value: captured.value,
             expire_ms: captured.expire_ms,

@@ -1,9 +1,11 @@
 //! What a server knows. Plain data with its indexes; changed only by `engine::apply`.
 
 pub mod codec;
+pub mod delays;
 pub mod entries;
 pub mod garbage;
 pub mod group;
+pub mod held;
 pub mod idempotence;
 pub mod keyspace;
 pub mod pending;

@@ -78,12 +78,13 @@ fn after(id: StreamId) -> StreamId {
 }
 
 impl Stream {
-    /// Every group is done with all entries below this ID: its position is past them and none is pending. `0-0` if there
+    /// Every group is done with all entries below this ID: its position is past them and none is pending or held. `0-0` if there
     /// is no group.
     pub fn done_below(&self) -> StreamId {
         let done = self.groups.values().map(|group| {
             let given = after(group.last_delivered);
-            group.pel().first().map_or(given, |pending| pending.min(given))
+            let kept = [group.pel().first(), group.held().first()].into_iter().flatten().min();
+            kept.map_or(given, |kept| kept.min(given))
         });
         done.min().unwrap_or(StreamId::MIN)
     }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use crate::id::StreamId;
 use crate::state::codec::{Corrupt, Reader, end_sections, put_bytes, put_id, put_section, put_uint};
+use crate::state::delays::Delays;
 use crate::state::entries::Entries;
 use crate::state::group::Group;
 use crate::state::idempotence::{Idempotence, IdempotenceSettings};
@@ -33,12 +34,15 @@ pub struct Stream {
     pub idempotence: Option<Arc<Idempotence>>,
     /// How long entries are kept.
     pub retention: Retention,
+    /// Entries that groups do not get before a time; `None` as long as there was none.
+    delays: Option<Arc<Delays>>,
 }
 
 /// Tags of the optional parts of a stream in a snapshot.
 mod section {
     pub const IDEMPOTENCE: u8 = 1;
     pub const RETENTION: u8 = 2;
+    pub const DELAYS: u8 = 3;
     pub const MAX_HOLE: u8 = 4;
 }
 
@@ -52,7 +56,8 @@ impl Stream {
     pub fn memory_bytes(&self) -> usize {
         let groups = self.groups.iter().map(|(name, group)| size_of::<Box<[u8]>>() + name.len() + group.memory_bytes());
         let idempotence = self.idempotence.as_ref().map_or(0, |all| all.memory_bytes());
-        size_of::<Stream>() + self.entries.memory_bytes() + groups.sum::<usize>() + idempotence
+        let delays = self.delays.as_ref().map_or(0, |all| all.memory_bytes());
+        size_of::<Stream>() + self.entries.memory_bytes() + groups.sum::<usize>() + idempotence + delays
     }
 
     /// The messages it remembers, to be changed. Copies them first only while a snapshot still holds them.
@@ -79,7 +84,53 @@ impl Stream {
     pub fn next_due_ms(&self) -> Option<u64> {
         let group = self.groups.values().filter_map(|group| group.next_due_ms()).min();
         let message = self.idempotence.as_ref().and_then(|all| all.next_due()).map(|(due_ms, _)| due_ms);
-        [group, message, self.aged_at_ms()].into_iter().flatten().min()
+        let delay = self.delays.as_ref().and_then(|all| all.next_due_ms());
+        [group, message, delay, self.aged_at_ms()].into_iter().flatten().min()
+    }
+
+    /// The entries that groups do not get before a time; `None` if there is none.
+    #[inline]
+    pub fn delays(&self) -> Option<&Delays> {
+        self.delays.as_deref().filter(|all| !all.is_empty())
+    }
+
+    /// Groups do not get the entry before `due_ms`.
+    pub fn delay(&mut self, id: StreamId, due_ms: u64) {
+        if self.entries.contains(id) {
+            Arc::make_mut(self.delays.get_or_insert_default()).put(id, due_ms);
+        }
+    }
+
+    /// Delayed entries are due, in order of their times up to this one.
+    pub fn end_delays(&mut self, last: (u64, StreamId)) {
+        if let Some(delays) = &mut self.delays {
+            Arc::make_mut(delays).end(last);
+        }
+    }
+
+    /// An entry is gone: nothing waits for it any more.
+    #[inline]
+    pub fn let_go(&mut self, id: StreamId) {
+        if self.delays().is_some() {
+            Arc::make_mut(self.delays.get_or_insert_default()).remove(id);
+        }
+        for group in self.groups.values_mut() {
+            if group.held().contains(id) {
+                Arc::make_mut(group).let_go(id);
+            }
+        }
+    }
+
+    /// As [`Stream::let_go`] for all entries below an ID.
+    pub fn let_go_before(&mut self, bound: StreamId) {
+        if self.delays().and_then(Delays::first_id).is_some_and(|first| first < bound) {
+            Arc::make_mut(self.delays.get_or_insert_default()).remove_before(bound);
+        }
+        for group in self.groups.values_mut() {
+            if group.held().first().is_some_and(|first| first < bound) {
+                Arc::make_mut(group).let_go_before(bound);
+            }
+        }
     }
 
     /// ID of the first entry, `0-0` when there is none.
@@ -121,8 +172,12 @@ impl Stream {
         }
     }
 
-    /// Entries after the group's position, by Redis's counters; `None` when they cannot tell.
+    /// Entries that the group was not given, by Redis's counters; `None` when they cannot tell.
     pub fn lag_compat(&self, group: &Group) -> Option<i64> {
+        self.after_position_compat(group).map(|lag| lag.wrapping_add(group.held().len() as i64))
+    }
+
+    fn after_position_compat(&self, group: &Group) -> Option<i64> {
         let Some(first) = self.entries.first_id() else { return Some(0) };
         if self.entries_added == 0 {
             return Some(0);
@@ -138,9 +193,9 @@ impl Stream {
         self.added_up_to(group.last_delivered).map(|rank| self.entries_added.wrapping_sub(rank) as i64)
     }
 
-    /// Entries after the group's position, counted.
+    /// Entries that the group was not given, counted: those after its position, and those it passed over.
     pub fn lag_exact(&self, group: &Group) -> u64 {
-        self.entries.count_after(group.last_delivered)
+        self.entries.count_after(group.last_delivered) + group.held().len()
     }
 
     /// `entries-read` after the entry `id` is delivered to a group that stood at `position` with `read`.
@@ -158,9 +213,9 @@ impl Stream {
         }
     }
 
-    /// Is the entry in no group's pending list and behind every group's position?
+    /// Is every group done with the entry?
     pub fn is_free(&self, id: StreamId) -> bool {
-        self.groups.values().all(|group| group.last_delivered >= id && !group.pel().contains(id))
+        self.groups.values().all(|group| group.is_done(id))
     }
 
     /// Appends the stream in its canonical form: equal streams, equal bytes.
@@ -180,6 +235,11 @@ impl Stream {
             }
         });
         put_section(out, section::RETENTION, |out| self.retention.encode(out));
+        put_section(out, section::DELAYS, |out| {
+            if let Some(all) = &self.delays {
+                all.encode(out);
+            }
+        });
         put_section(out, section::MAX_HOLE, |out| {
             if self.max_hole > self.max_deleted {
                 put_id(out, self.max_hole);
@@ -215,6 +275,7 @@ impl Stream {
             match tag {
                 section::IDEMPOTENCE => stream.idempotence = Some(Arc::new(Idempotence::decode(&mut part)?)),
                 section::RETENTION => stream.retention = Retention::decode(&mut part)?,
+                section::DELAYS => stream.delays = Some(Arc::new(Delays::decode(&mut part)?)),
                 section::MAX_HOLE => stream.max_hole = part.id(what)?,
                 _ => return Err(Corrupt { what: "unknown part of a stream" }),
             }
@@ -241,6 +302,15 @@ impl Stream {
         }
         for (name, group) in &self.groups {
             group.check().map_err(|why| format!("group {}: {why}", name.escape_ascii()))?;
+            if let Some(id) = group.held().iter().find(|&id| !self.entries.contains(id)) {
+                return Err(format!("group {} holds {id}, which is gone", name.escape_ascii()));
+            }
+        }
+        if let Some(all) = self.delays() {
+            all.check()?;
+            if let Some((id, _)) = all.range(StreamId::MIN).find(|&(id, _)| !self.entries.contains(id)) {
+                return Err(format!("{id} is delayed, and gone"));
+            }
         }
         if let Some(all) = &self.idempotence {
             all.check().map_err(|why| format!("remembered messages: {why}"))?;

@@ -22,6 +22,11 @@ pub(super) static COMMANDS: [CommandSpec; 4] = [
             word("nomkstream", "NOMKSTREAM").optional(),
             one_of("condition", &[word("keepref", "KEEPREF"), word("delref", "DELREF"), word("acked", "ACKED")])
                 .optional(),
+            one_of(
+                "delay",
+                &[integer("milliseconds").token("DELAY"), integer("unix-time-milliseconds").token("NOTBEFORE")],
+            )
+            .optional(),
             block(
                 "trim",
                 &[

@@ -63,6 +63,11 @@ pub(super) static COMMANDS: [CommandSpec; 18] = [
             )
             .since("8.6.0")
             .optional(),
+            one_of(
+                "delay",
+                &[integer("milliseconds").token("DELAY"), integer("unix-time-milliseconds").token("NOTBEFORE")],
+            )
+            .optional(),
             block(
                 "trim",
                 &[
@@ -142,12 +147,17 @@ pub(super) static COMMANDS: [CommandSpec; 18] = [
                 .categories(&[Categories::STREAM])
                 .flags(&[Flags::WRITE])
                 .keys(&[KeySpec::at(2, &[KeyFlags::RW, KeyFlags::UPDATE])])
-                .docs("stream", "Bounds how many entries of a group may be pending.", "O(1)")
+                .docs(
+                    "stream",
+                    "Sets bounds and order of a group.",
+                    "O(1); a new KEYFIELD O(N), N being what is pending",
+                )
                 .arguments(&[
                     key("key", 0),
                     string("group"),
                     integer("max-pending").token("MAXPENDING").optional(),
                     integer("max-pending-per-consumer").token("MAXPENDING-CONSUMER").optional(),
+                    string("field").token("KEYFIELD").optional(),
                 ]),
             command("xgroup|create", CommandId::XGroupCreate, -5, "5.0.0")
                 .categories(&[Categories::STREAM])
@@ -162,6 +172,7 @@ pub(super) static COMMANDS: [CommandSpec; 18] = [
                     integer("entriesread").token("ENTRIESREAD").display("entries-read").optional(),
                     integer("max-pending").token("MAXPENDING").optional(),
                     integer("max-pending-per-consumer").token("MAXPENDING-CONSUMER").optional(),
+                    string("field").token("KEYFIELD").optional(),
                 ]),
             command("xgroup|createconsumer", CommandId::XGroupCreateConsumer, 5, "6.2.0")
                 .categories(&[Categories::STREAM])

@@ -1,5 +1,7 @@
 //! XGROUP and its subcommands.
 
+use std::sync::Arc;
+
 use super::idempotence;
 use crate::command::args::Args;
 use crate::command::parse::{self, is};
@@ -51,6 +53,10 @@ fn options(args: Args<'_>, create: bool) -> Result<Options, Fault> {
 /// If an option of the group and its value stand at `at`, takes them.
 fn take_option(args: Args<'_>, at: usize, set: &mut GroupOptions) -> Result<bool, Fault> {
     let (word, Some(value)) = (args.get(at), args.try_get(at + 1)) else { return Ok(false) };
+    if is(word, "KEYFIELD") {
+        set.key_field = Some(value).filter(|field| !field.is_empty()).map(Arc::from);
+        return Ok(true);
+    }
     let place = if is(word, "MAXPENDING") {
         &mut set.max_pending
     } else if is(word, "MAXPENDING-CONSUMER") {
@@ -86,6 +92,7 @@ fn group<'c>(cx: &'c Cx<'_>, key: &[u8], name: &[u8]) -> Result<&'c Group, Fault
 }
 
 /// XGROUP CREATE key group id|$ [MKSTREAM] [ENTRIESREAD n] [MAXPENDING n] [MAXPENDING-CONSUMER n]
+/// [KEYFIELD field]
 pub fn create(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
     let options = options(args, true)?;
     let (key, name) = (args.get(2), args.get(3));
@@ -138,7 +145,7 @@ pub fn setid(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(
     Ok(())
 }
 
-/// XGROUP CFGSET key group [MAXPENDING n] [MAXPENDING-CONSUMER n]
+/// XGROUP CFGSET key group [MAXPENDING n] [MAXPENDING-CONSUMER n] [KEYFIELD field]
 pub fn cfgset(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
     let (key, name) = (args.get(2), args.get(3));
     let mut given = GroupOptions::default();
@@ -147,13 +154,13 @@ pub fn cfgset(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
             return Err(Fault::subcommand_syntax(args.get(1), "XGROUP"));
         }
     }
-    let before = group(cx, key, name)?.options;
+    let before = group(cx, key, name)?.options();
     // What is not named stays.
-    let mut options = before;
+    let mut options = before.clone();
     for at in (4..args.len()).step_by(2) {
         take_option(args, at, &mut options)?;
     }
-    if options != before {
+    if options != *before {
         let at = cx.at(key);
         cx.emit(&Record::GroupOptions { at, group: name, options });
     }

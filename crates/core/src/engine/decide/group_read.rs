@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 use super::budget::{Budget, put_head_before};
 use super::claim::once_more;
 use super::group::CONSUMER_CREATED;
+use super::held::{self, Passed};
 use super::idempotence;
 use super::read::{self, MakeGroup, Options};
 use crate::command::args::Args;
@@ -143,7 +144,7 @@ fn make_groups(cx: &mut Cx<'_>, keys: Args<'_>, name: &[u8], position: MakeGroup
 }
 
 /// Makes the consumer, if it is new.
-fn make_consumer(cx: &mut Cx<'_>, key: &[u8], name: &[u8], consumer: &[u8]) {
+pub(super) fn make_consumer(cx: &mut Cx<'_>, key: &[u8], name: &[u8], consumer: &[u8]) {
     if group(cx, key, name).is_some_and(|(_, group)| group.find(consumer).is_none()) {
         let (at, now_ms) = (cx.at(key), cx.now_ms());
         cx.emit(&Record::ConsumerCreate { at, group: name, consumer, now_ms });
@@ -152,7 +153,7 @@ fn make_consumer(cx: &mut Cx<'_>, key: &[u8], name: &[u8], consumer: &[u8]) {
 }
 
 /// The stream and the group, which were there when the command was checked.
-fn group<'c>(cx: &'c Cx<'_>, key: &[u8], name: &[u8]) -> Option<(&'c Stream, &'c Group)> {
+pub(super) fn group<'c>(cx: &'c Cx<'_>, key: &[u8], name: &[u8]) -> Option<(&'c Stream, &'c Group)> {
     let stream = cx.stream(key).ok()??;
     Some((stream, stream.group(name)?))
 }
@@ -171,8 +172,8 @@ impl Room {
         let left = |limit: u64, used: u64| if limit == 0 { u64::MAX } else { limit.saturating_sub(used) };
         let own = group.find(consumer).map_or(0, |of| group.consumer(of).pending);
         Room {
-            group: left(group.options.max_pending, group.in_flight()),
-            consumer: left(group.options.max_pending_per_consumer, own),
+            group: left(group.options().max_pending, group.in_flight()),
+            consumer: left(group.options().max_pending_per_consumer, own),
         }
     }
 
@@ -255,7 +256,8 @@ fn take_idle(
     taken
 }
 
-/// Delivers what is idle (with CLAIM) and what the group was never given; answers whether there was anything.
+/// Delivers what is idle (with CLAIM), what was held and may come now, and what the group was never given; answers whether
+/// there was anything.
 fn deliver(
     cx: &mut Cx<'_>,
     key: &[u8],
@@ -265,50 +267,73 @@ fn deliver(
     budget: &mut Budget,
     reply: &mut Reply<'_>,
 ) -> bool {
-    let Some((stream, group)) = group(cx, key, name) else { return false };
-    let (at, now_ms, after) = (cx.at(key), cx.now_ms(), group.last_delivered);
+    let Some((mut stream, mut group)) = group(cx, key, name) else { return false };
+    let (at, now_ms, no_ack) = (cx.at(key), cx.now_ms(), options.no_ack);
     let start = reply.out.len();
     let mut room = Room::of(group, consumer);
     reply.pair();
     reply.bulk(key);
     let body = reply.out.len();
 
-    let want = options.count.min(budget.entries());
-    let taken = match options.claim_idle_ms {
-        Some(min_idle_ms) => take_idle(stream, group, (now_ms, min_idle_ms), want, room, budget, reply),
-        None => Taken::default(),
-    };
-    let claimed = taken.claims.len() as u64;
-    room.consumer = room.consumer.saturating_sub(claimed);
-    room.group = room.group.saturating_sub(taken.released);
+    let mut want = options.count.min(budget.entries());
+    let mut claimed = 0;
+    if let Some(min_idle_ms) = options.claim_idle_ms {
+        let taken = take_idle(stream, group, (now_ms, min_idle_ms), want, room, budget, reply);
+        claimed = taken.claims.len() as u64;
+        room.consumer = room.consumer.saturating_sub(claimed);
+        room.group = room.group.saturating_sub(taken.released);
+        want -= claimed;
+        // What is dropped may free a key.
+        if !taken.dropped.is_empty() {
+            cx.emit(&Record::Drop { at, group: name, ids: Ids::Slice(&taken.dropped) });
+        }
+        if claimed > 0 {
+            make_consumer(cx, key, name, consumer);
+            let claims = Claims::Slice(&taken.claims);
+            cx.emit(&Record::Claim { at, group: name, consumer, delivered_ms: now_ms, claims });
+        }
+        (stream, group) = match self::group(cx, key, name) {
+            Some(both) => both,
+            None => return claimed > 0,
+        };
+    }
+    if !no_ack {
+        want = want.min(room.new_entries());
+    }
+    let mut delivered = 0;
+    if !group.held().is_empty() {
+        delivered = held::give_held(cx, key, name, consumer, want, options, budget, reply);
+        want -= delivered;
+        (stream, group) = match self::group(cx, key, name) {
+            Some(both) => both,
+            None => return claimed + delivered > 0,
+        };
+    }
 
+    let after = group.last_delivered;
     let n = match stream.entries.last_id() {
-        Some(last) if last > after => stream.entries.count_after(after).min(want - claimed),
+        Some(last) if last > after => stream.entries.count_after(after).min(want),
         _ => 0,
     };
-    let n = if options.no_ack { n } else { n.min(room.new_entries()) };
-    let head_first = options.claim_idle_ms.is_none() && !budget.bounds_size();
-    if head_first && n > 0 {
-        reply.array(n as usize);
-    }
-    let first = stream.first_id();
-    let (mut last, mut entries_read) = (after, group.entries_read);
-    let from = after.next().unwrap_or(StreamId::MAX);
-    let mut delivered = 0;
-    if n > 0 {
+    let plain = n == 0 || held::is_plain(stream, group);
+    let head_first = plain && delivered == 0 && options.claim_idle_ms.is_none() && !budget.bounds_size();
+    if !plain {
+        let passed = held::walk((stream, group), now_ms, n, options, budget, reply);
+        delivered += passed.given.len() as u64;
+        emit_passed(cx, key, name, consumer, &passed, no_ack);
+    } else if n > 0 {
+        if head_first {
+            reply.array(n as usize);
+        }
+        let first = stream.first_id();
+        let (mut last, mut entries_read) = (after, group.entries_read);
+        let from = after.next().unwrap_or(StreamId::MAX);
+        let before = delivered;
         for entry in stream.entries.range(from, StreamId::MAX).take(n as usize) {
             if !head_first && !budget.has_room(reply) {
                 break;
             }
-            if options.claim_idle_ms.is_some() {
-                reply.array(4);
-                reply.id(entry.id);
-                entry.write_fields(reply.out);
-                reply.int(0);
-                reply.int(0);
-            } else {
-                entry.write(reply.out);
-            }
+            held::write_new(&entry, options, reply);
             entries_read = stream.entries_read_after(last, entries_read, entry.id, first);
             last = entry.id;
             delivered += 1;
@@ -316,14 +341,15 @@ fn deliver(
                 budget.take(1);
             }
         }
-    }
-    if head_first {
-        budget.take(delivered);
+        if head_first {
+            budget.take(delivered);
+        }
+        if delivered > before {
+            make_consumer(cx, key, name, consumer);
+            cx.emit(&Record::Deliver { at, group: name, consumer, after, last, entries_read, no_ack, now_ms });
+        }
     }
 
-    if !taken.dropped.is_empty() {
-        cx.emit(&Record::Drop { at, group: name, ids: Ids::Slice(&taken.dropped) });
-    }
     if claimed + delivered == 0 {
         reply.out.truncate(start);
         // One that waits was seen when it asked, and will be when it is served: not each time it is woken in vain.
@@ -335,19 +361,31 @@ fn deliver(
     if !head_first {
         put_head_before(reply, body, |reply| reply.array((claimed + delivered) as usize));
     }
-    make_consumer(cx, key, name, consumer);
-    if claimed > 0 {
-        let claims = Claims::Slice(&taken.claims);
-        cx.emit(&Record::Claim { at, group: name, consumer, delivered_ms: now_ms, claims });
-    }
-    let no_ack = options.no_ack;
-    if delivered > 0 {
-        cx.emit(&Record::Deliver { at, group: name, consumer, after, last, entries_read, no_ack, now_ms });
-    }
     if claimed > 0 && (delivered == 0 || no_ack) {
         cx.emit(&Record::ConsumerSeen { at, group: name, consumer, now_ms, active: true });
     }
     true
+}
+
+/// Emits what a walk over new entries came to.
+fn emit_passed(cx: &mut Cx<'_>, key: &[u8], name: &[u8], consumer: &[u8], passed: &Passed, no_ack: bool) {
+    let (at, now_ms) = (cx.at(key), cx.now_ms());
+    let Passed { given, holds, position, entries_read } = passed;
+    let (position, entries_read) = (*position, *entries_read);
+    if holds.is_empty() && given.is_empty() {
+        return;
+    }
+    if holds.is_empty() {
+        let Some(after) = group(cx, key, name).map(|(_, group)| group.last_delivered) else { return };
+        let last = position;
+        make_consumer(cx, key, name, consumer);
+        return cx.emit(&Record::Deliver { at, group: name, consumer, after, last, entries_read, no_ack, now_ms });
+    }
+    cx.emit(&Record::Hold { at, group: name, position, entries_read, holds: Claims::Slice(holds) });
+    if !given.is_empty() {
+        make_consumer(cx, key, name, consumer);
+        cx.emit(&Record::Give { at, group: name, consumer, no_ack, now_ms, ids: Ids::Slice(given) });
+    }
 }
 
 /// Gives a consumer its own pending entries again.

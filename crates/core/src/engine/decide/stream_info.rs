@@ -79,23 +79,25 @@ pub fn group_stats(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Re
         reply.bulk(b"released");
         reply.count(group.released());
         reply.bulk(b"delayed");
-        reply.count(group.deferred());
+        reply.count(group.deferred() + group.held().delayed());
         reply.bulk(b"held");
-        reply.int(0);
+        reply.count(group.held().waiting());
         reply.bulk(b"oldest-pending-ms");
         optional_count(reply, oldest_ms.map(age));
         reply.bulk(b"oldest-undelivered-ms");
-        optional_count(reply, undelivered.map(|entry| age(entry.id.ms)));
+        let undelivered = group.held().first().or(undelivered.map(|entry| entry.id));
+        optional_count(reply, undelivered.map(|id| age(id.ms)));
         reply.bulk(b"next-release-ms");
-        optional_count(reply, group.next_due_ms().map(|ms| ms.saturating_sub(now_ms) as i64));
+        let next_ms = [group.next_due_ms(), group.held().next_due_ms()].into_iter().flatten().min();
+        optional_count(reply, next_ms.map(|ms| ms.saturating_sub(now_ms) as i64));
         reply.bulk(b"acked-total");
         reply.count(group.totals.acked);
         reply.bulk(b"redelivered-total");
         reply.count(group.totals.redelivered);
         reply.bulk(b"max-pending");
-        reply.count(group.options.max_pending);
+        reply.count(group.options().max_pending);
         reply.bulk(b"max-pending-per-consumer");
-        reply.count(group.options.max_pending_per_consumer);
+        reply.count(group.options().max_pending_per_consumer);
     }
     Ok(())
 }

@@ -141,7 +141,7 @@ fn trim_free(cx: &mut Cx<'_>, key: &[u8], trimming: &Trimming, last: Option<Stre
         if free.len() as u64 == most.min(trimming.limit) {
             break;
         }
-        if stream.groups.values().any(|group| group.pel().contains(entry.id)) {
+        if !stream.is_free(entry.id) {
             kept = true;
         } else {
             free.push((entry.id, kept));

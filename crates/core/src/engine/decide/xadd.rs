@@ -2,7 +2,7 @@
 
 use super::idempotence::{self, Identity};
 use super::options::{References, TrimParser};
-use super::{retention, trim};
+use super::{delay, retention, trim};
 use crate::command::args::Args;
 use crate::command::parse::{self, is};
 use crate::engine::Cx;
@@ -63,10 +63,12 @@ struct Options<'a> {
     no_make: bool,
     trim: TrimParser,
     identity: Option<Identity<'a>>,
+    /// Groups do not get the entry before (Unix ms).
+    due_ms: Option<u64>,
 }
 
 /// Reads the options; answers also where the ID stands.
-fn options(args: Args<'_>) -> Result<(Options<'_>, usize), Fault> {
+fn options(args: Args<'_>, now_ms: u64) -> Result<(Options<'_>, usize), Fault> {
     let (mut at, mut options) = (2, Options::default());
     loop {
         let Some(word) = args.try_get(at) else { return Ok((options, at)) };
@@ -85,7 +87,10 @@ fn options(args: Args<'_>) -> Result<(Options<'_>, usize), Fault> {
         } else {
             at += match options.trim.take(args, at)? {
                 0 => match Identity::take(&mut options.identity, args, at)? {
-                    0 => return Ok((options, at)),
+                    0 => match delay::take(&mut options.due_ms, args, at, now_ms)? {
+                        0 => return Ok((options, at)),
+                        words => words,
+                    },
                     words => words,
                 },
                 words => words,
@@ -94,10 +99,11 @@ fn options(args: Args<'_>) -> Result<(Options<'_>, usize), Fault> {
     }
 }
 
-/// XADD key [NOMKSTREAM] [KEEPREF|DELREF|ACKED] [IDMP pid iid|IDMPAUTO pid] [MAXLEN|MINID [=|~] t [LIMIT n]] <*|id>
-/// field value …
+/// XADD key [NOMKSTREAM] [KEEPREF|DELREF|ACKED] [IDMP pid iid|IDMPAUTO pid] [DELAY ms|NOTBEFORE unix-ms]
+/// [MAXLEN|MINID [=|~] t [LIMIT n]] <*|id> field value …
 pub fn xadd(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
-    let (options, at) = options(args)?;
+    let now_ms = cx.now_ms();
+    let (options, at) = options(args, now_ms)?;
     // An ID that is none is told before trimming options that do not fit together, and those before what is missing.
     let wanted = args.try_get(at).map(Wanted::parse).transpose()?;
     let trimming = options.trim.finish(cx.settings().stream_node_max_entries)?;
@@ -112,7 +118,7 @@ pub fn xadd(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<()
     if matches!(wanted, Wanted::Exact(StreamId::MIN)) {
         return Err(Fault::XADD_ZERO);
     }
-    let (key, now_ms) = (args.get(1), cx.now_ms());
+    let key = args.get(1);
     let stream = cx.stream(key)?;
     if stream.is_none() && options.no_make {
         reply.null();
@@ -140,6 +146,7 @@ pub fn xadd(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<()
     };
     let record = Record::Add { at: cx.at(key), id, fields: Fields::Args(fields) };
     cx.emit(&record);
+    delay::settle(cx, key, id, options.due_ms);
     cx.notify_new(is_new, key);
     cx.notify(EventClass::Stream, "xadd", key);
     if is_new {

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::options::{References, TrimParser};
 use super::xadd::Wanted;
-use super::{idempotence, retention, trim};
+use super::{delay, idempotence, retention, trim};
 use crate::command::args::Args;
 use crate::command::parse::{self, is};
 use crate::engine::Cx;
@@ -41,9 +41,11 @@ fn entries(args: Args<'_>, mut at: usize) -> Result<Parsed, Fault> {
     if at < args.len() { Err(Fault::arity("xaddm")) } else { Ok(parsed) }
 }
 
-/// XADDM key [NOMKSTREAM] [KEEPREF|DELREF|ACKED] [MAXLEN|MINID [=|~] t [LIMIT n]] COUNT n id nfields field value … …
+/// XADDM key [NOMKSTREAM] [KEEPREF|DELREF|ACKED] [DELAY ms|NOTBEFORE unix-ms] [MAXLEN|MINID [=|~] t [LIMIT n]] COUNT n
+/// id nfields field value … …
 pub fn xaddm(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
-    let (mut at, mut no_make, mut trim) = (2, false, TrimParser::default());
+    let now_ms = cx.now_ms();
+    let (mut at, mut no_make, mut trim, mut due_ms) = (2, false, TrimParser::default(), None);
     loop {
         let Some(word) = args.try_get(at) else { return Err(Fault::arity("xaddm")) };
         if is(word, "COUNT") {
@@ -57,15 +59,18 @@ pub fn xaddm(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(
             trim.references = Some(references);
             at += 1;
         } else {
-            match trim.take(args, at)? {
-                0 => return Err(Fault::SYNTAX),
-                words => at += words,
-            }
+            at += match trim.take(args, at)? {
+                0 => match delay::take(&mut due_ms, args, at, now_ms)? {
+                    0 => return Err(Fault::SYNTAX),
+                    words => words,
+                },
+                words => words,
+            };
         }
     }
     let trimming = trim.finish(cx.settings().stream_node_max_entries)?;
     let parsed = entries(args, at + 1)?;
-    let (key, now_ms) = (args.get(1), cx.now_ms());
+    let key = args.get(1);
     let stream = cx.stream(key)?;
     if stream.is_none() && no_make {
         reply.null();
@@ -93,6 +98,7 @@ pub fn xaddm(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(
     for (&(_, start, end), &id) in parsed.iter().zip(&ids) {
         let record = Record::Add { at: cx.at(key), id, fields: Fields::Args(args.slice(start, end)) };
         cx.emit(&record);
+        delay::settle(cx, key, id, due_ms);
     }
     if is_new {
         idempotence::settle_new_stream(cx, key);

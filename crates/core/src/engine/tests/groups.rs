@@ -9,7 +9,7 @@ use crate::state::keyspace::{Captured, State};
 
 impl World {
     /// What a snapshot of everything gives back is the same, and whole.
-    fn survives(&self) {
+    pub(super) fn survives(&self) {
         let mut back = State::new(3);
         for (number, db) in self.engine.state().databases().iter().enumerate() {
             for (key, slot) in db.iter() {
@@ -25,7 +25,7 @@ impl World {
         assert_eq!(check::digest(&back), check::digest(self.engine.state()));
     }
 
-    fn tell(&mut self, lines: &[(&str, &str)]) {
+    pub(super) fn tell(&mut self, lines: &[(&str, &str)]) {
         self.talk(lines);
         self.survives();
     }
@@ -41,7 +41,7 @@ impl World {
         world
     }
 
-    fn stats(&mut self, field: &str) -> String {
+    pub(super) fn stats(&mut self, field: &str) -> String {
         let all = self.say("xinfo groupstats s");
         let at = all.find(&format!("|{field}|")).expect("the field is there") + field.len() + 2;
         all[at..].split('|').next().unwrap().to_owned()

@@ -1,0 +1,339 @@
+//! What a group has passed over: entries at or before its position that it has not given yet. Each is held for one of
+//! two reasons: it is *delayed* until a time, or it is *waiting* behind its key (KEYFIELD), because an entry of the same
+//! key is pending.
+//!
+//! With KEYFIELD each key that is in use has a lane: how many of its entries are pending, and which wait, in stream order.
+//! The first that waits in a lane without pending entries is *ready*: it may be given. What waits without a key (the
+//! option was turned off meanwhile) is ready, too.
+//!
+//! Invariants (`check`): an entry is held once and never pending at the same time; `ready` is what follows from the
+//! lanes; a lane is there only as long as it has something.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::id::StreamId;
+use crate::state::codec::{Corrupt, Reader, put_bytes, put_id, put_uint};
+use crate::state::entries::Entry;
+
+/// The key of an entry: the value of its first field of that name.
+pub fn key_of<'e>(entry: &Entry<'e>, field: &[u8]) -> Option<&'e [u8]> {
+    entry.fields().find(|(name, _)| *name == field).map(|(_, value)| value)
+}
+
+/// Entries of one key.
+#[derive(Clone, Debug, Default)]
+struct Lane {
+    pending: u64,
+    waiting: BTreeSet<StreamId>,
+    /// What of it is in [`Held::ready`].
+    ready: Option<StreamId>,
+}
+
+/// Held entries of a group, and who holds them back.
+#[derive(Clone, Debug, Default)]
+pub struct Held {
+    /// All of them, with their due times (Unix ms); 0 = waiting.
+    ids: BTreeMap<StreamId, u64>,
+    /// The delayed ones by their times.
+    due: BTreeSet<(u64, StreamId)>,
+    /// The waiting ones that may be given.
+    ready: BTreeSet<StreamId>,
+    lanes: BTreeMap<Arc<[u8]>, Lane>,
+    /// Keys of pending entries. An entry may be deleted while it is pending, hence not asked for again.
+    pending_keys: BTreeMap<StreamId, Arc<[u8]>>,
+    /// Keys of waiting entries.
+    waiting_keys: BTreeMap<StreamId, Arc<[u8]>>,
+}
+
+impl Held {
+    /// Is nothing held?
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.ids.is_empty()
+    }
+
+    /// How many entries are held.
+    pub fn len(&self) -> u64 {
+        self.ids.len() as u64
+    }
+
+    /// How many of them were held because of a delay and have not been looked at since.
+    pub fn delayed(&self) -> u64 {
+        self.due.len() as u64
+    }
+
+    /// How many wait behind their keys.
+    pub fn waiting(&self) -> u64 {
+        self.len() - self.delayed()
+    }
+
+    /// Memory that it takes, in bytes, without the allocator's share.
+    pub fn memory_bytes(&self) -> usize {
+        let id_bytes = size_of::<(u64, StreamId)>();
+        let keyed = self.pending_keys.len() + 2 * self.waiting_keys.len();
+        let lanes = self.lanes.keys().map(|key| key.len() + size_of::<(Arc<[u8]>, Lane)>());
+        size_of::<Held>() + (self.ids.len() + self.due.len() + keyed) * id_bytes + lanes.sum::<usize>()
+    }
+
+    /// Is this one held?
+    #[inline]
+    pub fn contains(&self, id: StreamId) -> bool {
+        !self.ids.is_empty() && self.ids.contains_key(&id)
+    }
+
+    /// The held entry with the smallest ID.
+    #[inline]
+    pub fn first(&self) -> Option<StreamId> {
+        self.ids.first_key_value().map(|(&id, _)| id)
+    }
+
+    /// The held entry with the greatest ID.
+    pub fn last(&self) -> Option<StreamId> {
+        self.ids.last_key_value().map(|(&id, _)| id)
+    }
+
+    /// All of them in order.
+    pub fn iter(&self) -> impl Iterator<Item = StreamId> {
+        self.ids.keys().copied()
+    }
+
+    /// When the first delayed one is due, or was.
+    pub fn next_due_ms(&self) -> Option<u64> {
+        self.due.first().map(|&(due_ms, _)| due_ms)
+    }
+
+    /// The delayed ones whose time has come, earliest first.
+    pub fn due(&self, now_ms: u64) -> impl Iterator<Item = StreamId> {
+        self.due.iter().take_while(move |&&(due_ms, _)| due_ms <= now_ms).map(|&(_, id)| id)
+    }
+
+    /// The waiting ones that may be given, in stream order.
+    pub fn ready(&self) -> impl Iterator<Item = StreamId> {
+        self.ready.iter().copied()
+    }
+
+    /// Is there one that may be given as far as keys go?
+    pub fn has_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// Must a further entry of this key wait?
+    pub fn is_busy(&self, key: &[u8]) -> bool {
+        self.lanes.contains_key(key)
+    }
+
+    /// Is it known which key this pending entry holds?
+    pub fn knows_pending(&self, id: StreamId) -> bool {
+        self.pending_keys.contains_key(&id)
+    }
+
+    fn key(&self, key: &[u8]) -> Arc<[u8]> {
+        self.lanes.get_key_value(key).map_or_else(|| key.into(), |(known, _)| known.clone())
+    }
+
+    /// Brings what follows from a lane up to date.
+    fn settle(&mut self, key: &[u8]) {
+        let Some(lane) = self.lanes.get_mut(key) else { return };
+        let ready = if lane.pending == 0 { lane.waiting.first().copied() } else { None };
+        let before = std::mem::replace(&mut lane.ready, ready);
+        let empty = lane.pending == 0 && lane.waiting.is_empty();
+        if before != ready {
+            before.map(|id| self.ready.remove(&id));
+            ready.map(|id| self.ready.insert(id));
+        }
+        if empty {
+            self.lanes.remove(key);
+        }
+    }
+
+    /// Holds an entry until a time.
+    pub fn delay(&mut self, id: StreamId, due_ms: u64) {
+        self.remove(id);
+        self.ids.insert(id, due_ms);
+        self.due.insert((due_ms, id));
+    }
+
+    /// Lets an entry wait behind its key. Without one it is ready.
+    pub fn wait(&mut self, id: StreamId, key: Option<&[u8]>) {
+        self.remove(id);
+        self.ids.insert(id, 0);
+        let Some(key) = key else {
+            self.ready.insert(id);
+            return;
+        };
+        let key = self.key(key);
+        self.lanes.entry(key.clone()).or_default().waiting.insert(id);
+        self.settle(&key);
+        self.waiting_keys.insert(id, key);
+    }
+
+    /// An entry is held no more; answers whether it was.
+    pub fn remove(&mut self, id: StreamId) -> bool {
+        match self.ids.remove(&id) {
+            None => return false,
+            Some(0) => match self.waiting_keys.remove(&id) {
+                Some(key) => {
+                    if let Some(lane) = self.lanes.get_mut(&key) {
+                        lane.waiting.remove(&id);
+                    }
+                    self.settle(&key);
+                }
+                None => {
+                    self.ready.remove(&id);
+                }
+            },
+            Some(due_ms) => {
+                self.due.remove(&(due_ms, id));
+            }
+        }
+        true
+    }
+
+    /// The entries below an ID are held no more.
+    pub fn remove_before(&mut self, bound: StreamId) {
+        while let Some(first) = self.first().filter(|&first| first < bound) {
+            self.remove(first);
+        }
+    }
+
+    /// The entries after an ID are held no more.
+    pub fn remove_after(&mut self, bound: StreamId) {
+        while let Some(last) = self.last().filter(|&last| last > bound) {
+            self.remove(last);
+        }
+    }
+
+    /// A pending entry holds its key.
+    pub fn pending_put(&mut self, id: StreamId, key: &[u8]) {
+        let key = self.key(key);
+        if self.pending_keys.insert(id, key.clone()).is_none() {
+            self.lanes.entry(key.clone()).or_default().pending += 1;
+            self.settle(&key);
+        }
+    }
+
+    /// An entry is pending no more.
+    pub fn pending_gone(&mut self, id: StreamId) {
+        let Some(key) = self.pending_keys.remove(&id) else { return };
+        if let Some(lane) = self.lanes.get_mut(&key) {
+            lane.pending -= 1;
+        }
+        self.settle(&key);
+    }
+
+    /// No entry between two IDs, both included, is pending any more.
+    pub fn pending_gone_in(&mut self, from: StreamId, to: StreamId) {
+        while let Some((&id, _)) = self.pending_keys.range(from..).next().filter(|&(&id, _)| id <= to) {
+            self.pending_gone(id);
+        }
+    }
+
+    /// Forgets all keys. What waits is ready.
+    pub fn forget_keys(&mut self) {
+        self.lanes.clear();
+        self.pending_keys.clear();
+        let waiting = std::mem::take(&mut self.waiting_keys);
+        self.ready.extend(waiting.into_keys());
+    }
+
+    /// Appends what is held; nothing if nothing is.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        if self.is_empty() {
+            return;
+        }
+        put_uint(out, self.len());
+        for (&id, &due_ms) in &self.ids {
+            put_id(out, id);
+            put_uint(out, due_ms);
+        }
+    }
+
+    /// Appends the keys; nothing if there are none. Lanes follow from them.
+    pub fn encode_keys(&self, out: &mut Vec<u8>) {
+        if self.pending_keys.is_empty() && self.waiting_keys.is_empty() {
+            return;
+        }
+        for keys in [&self.pending_keys, &self.waiting_keys] {
+            put_uint(out, keys.len() as u64);
+            for (&id, key) in keys {
+                put_id(out, id);
+                put_bytes(out, key);
+            }
+        }
+    }
+
+    /// Reads what [`Held::encode`] wrote.
+    pub fn decode(&mut self, mut reader: Reader<'_>) -> Result<(), Corrupt> {
+        const WHAT: &str = "held entries of a consumer group";
+        for _ in 0..reader.count(WHAT)? {
+            let (id, due_ms) = (reader.id(WHAT)?, reader.uint(WHAT)?);
+            if self.last().is_some_and(|last| last >= id) {
+                return Err(Corrupt { what: WHAT });
+            }
+            match due_ms {
+                0 => self.wait(id, None),
+                due_ms => self.delay(id, due_ms),
+            }
+        }
+        if reader.is_empty() { Ok(()) } else { Err(Corrupt { what: WHAT }) }
+    }
+
+    /// Reads what [`Held::encode_keys`] wrote, behind what is held.
+    pub fn decode_keys(&mut self, mut reader: Reader<'_>) -> Result<(), Corrupt> {
+        const WHAT: &str = "keys of a consumer group";
+        for _ in 0..reader.count(WHAT)? {
+            let (id, key) = (reader.id(WHAT)?, reader.bytes(WHAT)?);
+            self.pending_put(id, key);
+        }
+        for _ in 0..reader.count(WHAT)? {
+            let (id, key) = (reader.id(WHAT)?, reader.bytes(WHAT)?);
+            if self.ids.get(&id) != Some(&0) {
+                return Err(Corrupt { what: WHAT });
+            }
+            self.wait(id, Some(key));
+        }
+        if reader.is_empty() { Ok(()) } else { Err(Corrupt { what: WHAT }) }
+    }
+
+    /// Every invariant. `is_pending` tells of an entry whether it is.
+    pub fn check(&self, is_pending: impl Fn(StreamId) -> bool) -> Result<(), String> {
+        let (mut ready, mut delayed, mut waiting, mut pending) = (BTreeSet::new(), 0, 0, 0);
+        for (&id, &due_ms) in &self.ids {
+            if is_pending(id) {
+                return Err(format!("{id} is held and pending"));
+            }
+            if due_ms != 0 {
+                delayed += 1;
+                if !self.due.contains(&(due_ms, id)) {
+                    return Err(format!("{id} is delayed and not listed by its time"));
+                }
+                continue;
+            }
+            match self.waiting_keys.get(&id) {
+                None => {
+                    ready.insert(id);
+                }
+                Some(key) if self.lanes.get(key).is_some_and(|lane| lane.waiting.contains(&id)) => {}
+                Some(_) => return Err(format!("{id} waits in no lane")),
+            }
+        }
+        for (key, lane) in &self.lanes {
+            waiting += lane.waiting.len();
+            pending += lane.pending;
+            let first = if lane.pending == 0 { lane.waiting.first().copied() } else { None };
+            ready.extend(first);
+            if first != lane.ready || (lane.pending == 0 && lane.waiting.is_empty()) {
+                return Err(format!("the lane of {} is not settled", key.escape_ascii()));
+            }
+        }
+        if let Some(id) = self.pending_keys.keys().find(|&&id| !is_pending(id)) {
+            return Err(format!("{id} holds a key and is not pending"));
+        }
+        let counts = (delayed, waiting, pending as usize, ready);
+        if counts != (self.due.len(), self.waiting_keys.len(), self.pending_keys.len(), self.ready.clone()) {
+            return Err("what is held back differs from what the lanes say".to_owned());
+        }
+        Ok(())
+    }
+}
