@@ -150,7 +150,10 @@ impl Engine {
             // The way out of a pause must stay open.
             Some(_) if matches!(spec.id, CommandId::ClientUnpause | CommandId::ClientPause) => false,
             Some((_, Pause::All)) => true,
-            Some((_, Pause::Write)) => spec.flags.has(Flags::WRITE) || spec.id == CommandId::Exec,
+            Some((_, Pause::Write)) => {
+                use CommandId::{Eval, EvalSha, Exec};
+                spec.flags.has(Flags::WRITE) || matches!(spec.id, Exec | Eval | EvalSha)
+            }
         }
     }
 }
