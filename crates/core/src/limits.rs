@@ -49,3 +49,37 @@ pub const SLOTS_PER_MARK: usize = 8;
 
 /// Most places that one SCAN looks at, whatever its COUNT: a call must stay short.
 pub const SCAN_PLACES_MAX: usize = 50_000;
+
+/// Memory of the interpreter of scripts: what scripts hold while they run, and those that are kept.
+pub const SCRIPT_MEMORY_MAX_BYTES: usize = 256 * 1024 * 1024;
+
+/// With more than this held by the interpreter after a script its rubbish is collected at once …
+pub const SCRIPT_MEMORY_COLLECT_BYTES: usize = 16 * 1024 * 1024;
+
+/// … and with more than this left it is made anew; the scripts are kept.
+pub const SCRIPT_MEMORY_RENEW_BYTES: usize = 64 * 1024 * 1024;
+
+/// Scripts kept because EVAL ran them; the one not used for longest goes first. Redis: 500.
+pub const SCRIPTS_OF_EVAL_MAX: usize = 500;
+
+/// Bytes of all scripts kept, those of SCRIPT LOAD included, which stay until SCRIPT FLUSH.
+pub const SCRIPTS_MAX_BYTES: usize = 64 * 1024 * 1024;
+
+/// Depth of a table that a script returns, and of JSON. Redis stops at the size of Lua's stack.
+pub const SCRIPT_REPLY_DEPTH_MAX: usize = 1000;
+
+/// Values that a script may give to one function or take from one table at once (`unpack`); Lua's stack ends there.
+pub const SCRIPT_VALUES_MAX: usize = 7999;
+
+/// Bytes of a pattern for `string.find` and the like: matching takes stack for each piece of it.
+pub const SCRIPT_PATTERN_MAX_BYTES: usize = 4096;
+
+/// Instructions of a script between two looks at the clock.
+pub const SCRIPT_INSTRUCTIONS_PER_LOOK: u32 = 50_000;
+
+/// How many times `busy-reply-threshold` a script may run that has changed something.
+pub const SCRIPT_HARD_BOUND_FACTOR: u64 = 10;
+
+/// With more replies than this waiting to be sent to a connection its next command is not carried out yet: one packet of
+/// short commands may ask for any number of long replies.
+pub const OUTPUT_AHEAD_MAX_BYTES: usize = 16 * 1024 * 1024;

@@ -101,6 +101,8 @@ pub struct Settings {
     pub slowlog_log_slower_than_us: i64,
     /// `slowlog-max-len`
     pub slowlog_max_len: u64,
+    /// `busy-reply-threshold`: milliseconds that a script may run; 0 for any time.
+    pub busy_reply_threshold_ms: u64,
     /// `latency-monitor-threshold`: milliseconds; 0 for off.
     pub latency_monitor_threshold_ms: u64,
     /// Values given to settings that mean nothing here, to be shown again.

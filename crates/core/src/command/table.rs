@@ -10,6 +10,7 @@ mod id;
 mod keys;
 mod name;
 mod pubsub;
+mod scripting;
 mod server;
 mod spec;
 mod stream_settings;
@@ -22,12 +23,13 @@ pub use spec::{Argument, ArgumentKind, Categories, CommandSpec, Flags, KeyBegin,
 
 use crate::command::args::Args;
 
-const FAMILIES: [&[CommandSpec]; 9] = [
+const FAMILIES: [&[CommandSpec]; 10] = [
     &streams::COMMANDS,
     &stream_settings::COMMANDS,
     &strings::COMMANDS,
     &keys::COMMANDS,
     &transactions::COMMANDS,
+    &scripting::COMMANDS,
     &pubsub::COMMANDS,
     &connection::COMMANDS,
     &acl::COMMANDS,
@@ -130,7 +132,7 @@ pub fn resolve(args: Args) -> Result<&'static CommandSpec, Refusal> {
 }
 
 /// As [`resolve`], without the arity. A container alone is found as such, so that its arity refuses it.
-pub(super) fn find(args: Args) -> Result<&'static CommandSpec, Refusal> {
+pub(crate) fn find(args: Args) -> Result<&'static CommandSpec, Refusal> {
     let spec = lookup(args.get(0)).ok_or(Refusal::UnknownCommand)?;
     if spec.subcommands.is_empty() || args.len() == 1 {
         return Ok(spec);

@@ -133,6 +133,7 @@ fn keys_or_error(command: Args, reply: &mut Reply) -> Option<(&'static CommandSp
 pub fn keys_of(spec: &CommandSpec, args: Args) -> KeyPositions {
     match spec.id {
         CommandId::XRead | CommandId::XReadGroup => stream_keys(args),
+        CommandId::Eval | CommandId::EvalRo | CommandId::EvalSha | CommandId::EvalShaRo => counted_keys(args),
         _ => spec.key_specs.iter().flat_map(|rule| positions(rule, args.len())).collect(),
     }
 }
@@ -167,7 +168,17 @@ fn positions(rule: &KeySpec, len: usize) -> impl Iterator<Item = usize> {
         }
         KeyBegin::Keyword(..) => (0, 0),
     };
+    let (first, end) = if rule.counted { (0, 0) } else { (first, end) };
     (first..end).step_by(usize::from(rule.step))
+}
+
+/// EVAL and its kin: as many as they say; none when they say what cannot be.
+fn counted_keys(args: Args) -> KeyPositions {
+    let count = std::str::from_utf8(args.get(2)).ok().and_then(|text| text.parse::<usize>().ok());
+    match count {
+        Some(count) if count <= args.len() - 3 => (3..3 + count).collect(),
+        _ => KeyPositions::new(),
+    }
 }
 
 /// XREAD and XREADGROUP: the first half of what follows STREAMS, found as the parser does. A group, a consumer or the
@@ -346,6 +357,14 @@ fn key_spec(rule: &KeySpec, reply: &mut Reply) {
     }
     reply.bulk(b"find_keys");
     reply.map(2);
+    if rule.counted {
+        text(reply, "type", "keynum");
+        reply.bulk(b"spec");
+        reply.map(3);
+        number(reply, "keynumidx", 0);
+        number(reply, "firstkey", 1);
+        return number(reply, "keystep", rule.step);
+    }
     text(reply, "type", "range");
     reply.bulk(b"spec");
     reply.map(3);

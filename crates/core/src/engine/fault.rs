@@ -179,5 +179,19 @@ faults! {
     SLOWLOG_COUNT = "ERR count should be greater than or equal to -1";
     NO_REPLICATION = "ERR this server cannot follow another one: replication is not supported";
     NO_LFU = "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.";
+    NOT_BUSY = "NOTBUSY No scripts in execution right now.";
+    NO_SCRIPT = "NOSCRIPT No matching script. Please use EVAL.";
+    NUMKEYS_TOO_LARGE = "ERR Number of keys can't be greater than number of args";
+    NUMKEYS_NEGATIVE = "ERR Number of keys can't be negative";
+    SCRIPT_FLUSH_OPTION = "ERR SCRIPT FLUSH only support SYNC|ASYNC option";
+    SCRIPTS_FULL = "ERR too many bytes of scripts are kept: SCRIPT FLUSH makes room";
+    SCRIPT_NO_ARGUMENTS = "ERR Please specify at least one argument for this redis lib call";
+    SCRIPT_ARGUMENTS = "ERR Lua redis lib command arguments must be strings or integers";
+    SCRIPT_UNKNOWN = "ERR Unknown Redis command called from script";
+    SCRIPT_ARITY = "ERR Wrong number of args calling Redis command from script";
+    SCRIPT_NOT_ALLOWED = "ERR This Redis command is not allowed from script";
+    SCRIPT_READ_ONLY = "ERR Write commands are not allowed from read-only scripts.";
+    SCRIPT_WRITES = "ERR Can not execute a script with write flag using *_ro command.";
+    SCRIPT_FIRST_LINE = "ERR Invalid script shebang";
     BGSAVE_RUNNING = "ERR Background save already in progress";
 }

@@ -220,7 +220,9 @@ impl Engine {
             Some((_, Pause::Write)) if spec.id == CommandId::Exec => {
                 self.client(index).and_then(|client| client.transaction.as_deref()).is_some_and(Transaction::writes)
             }
-            Some((_, Pause::Write)) => spec.flags.has(Flags::WRITE),
+            Some((_, Pause::Write)) => {
+                spec.flags.has(Flags::WRITE) || matches!(spec.id, CommandId::Eval | CommandId::EvalSha)
+            }
         }
     }
 }

@@ -21,6 +21,7 @@ pub mod log;
 pub mod observe;
 pub mod pubsub;
 mod retire;
+pub mod script;
 mod timers;
 mod txn;
 mod wake;
@@ -50,6 +51,7 @@ use fault::Fault;
 use log::PendingLog;
 use observe::{SlowLog, Statistics};
 use pubsub::{OwnPushes, PubSub};
+use script::Scripts;
 
 /// What CLIENT PAUSE holds back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -101,6 +103,8 @@ pub struct Engine {
     own_pushes: OwnPushes,
     /// Who may do what.
     pub acl: Acl,
+    /// Scripts and their interpreter; away while one runs.
+    scripts: Option<Box<Scripts>>,
 }
 
 /// What a command works with.
@@ -294,6 +298,7 @@ impl Engine {
             requests: Vec::new(),
             pubsub: PubSub::default(),
             own_pushes: OwnPushes::default(),
+            scripts: None,
         }
     }
 
@@ -306,6 +311,19 @@ impl Engine {
     /// those are records.
     pub fn state_mut(&mut self) -> &mut State {
         &mut self.state
+    }
+
+    /// The scripts that are kept, unless one runs or there never was one.
+    pub fn scripts(&self) -> Option<&Scripts> {
+        self.scripts.as_deref()
+    }
+
+    fn take_scripts(&mut self) -> Box<Scripts> {
+        self.scripts.take().unwrap_or_default()
+    }
+
+    fn put_scripts(&mut self, scripts: Box<Scripts>) {
+        self.scripts = Some(scripts);
     }
 
     fn node_limits(&self) -> NodeLimits {

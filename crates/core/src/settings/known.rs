@@ -103,7 +103,6 @@ pub(super) static KNOWN: &[Known] = &[
     row("bgsave-cpulist", &["bgsave_cpulist"], Form::Text, "", Start),
     row("bind-source-addr", &[], Form::Words, "", Anytime),
     row("bio-cpulist", &["bio_cpulist"], Form::Text, "", Start),
-    row("busy-reply-threshold", &["lua-time-limit"], Form::Number, "5000", Anytime),
     row("cluster-allow-pubsubshard-when-down", &[], Form::YesNo, "yes", Anytime),
     row("cluster-allow-reads-when-down", &[], Form::YesNo, "no", Anytime),
     row("cluster-allow-replica-migration", &[], Form::YesNo, "yes", Anytime),

@@ -371,6 +371,23 @@ pub static SETTINGS: &[Setting] = &[
         "Slow commands that are kept",
     ),
     row(
+        "busy-reply-threshold",
+        Operation,
+        integer!(busy_reply_threshold_ms, 0, i64::MAX),
+        "5000",
+        Anytime,
+        "Milliseconds after which a script is stopped, if it has changed nothing; ten times as long in any case; 0 for never",
+    ),
+    // Its name before Redis 7.
+    row(
+        "lua-time-limit",
+        Operation,
+        integer!(busy_reply_threshold_ms, 0, i64::MAX),
+        "5000",
+        Anytime,
+        "Another name of busy-reply-threshold",
+    ),
+    row(
         "latency-monitor-threshold",
         Operation,
         integer!(latency_monitor_threshold_ms, 0, i64::MAX),
@@ -431,6 +448,7 @@ pub(super) fn blank() -> Settings {
         enable_debug_command: EnableDebug::default(),
         slowlog_log_slower_than_us: 0,
         slowlog_max_len: 0,
+        busy_reply_threshold_ms: 0,
         latency_monitor_threshold_ms: 0,
         known: Default::default(),
     }

@@ -58,12 +58,12 @@ fn values_are_taken_and_shown() {
         ("stream-lag", "compat", "compat"),
         ("stream-idmp-duration", "55", "55"),
         ("maxmemory-policy", "noeviction", "noeviction"),
+        ("lua-time-limit", "7", "7"),
         // Without a meaning here.
         ("hz", "99", "99"),
         ("lazyfree-lazy-eviction", "YES", "yes"),
         ("repl-backlog-size", "1mb", "1048576"),
         ("maxmemory-clients", "5%", "5%"),
-        ("lua-time-limit", "7", "7"),
         ("shutdown-on-sigterm", "nosave force", "nosave force"),
     ];
     for (name, value, shown) in cases {

@@ -179,6 +179,24 @@ pub enum CommandId {
     Unwatch,
     /// WATCH
     Watch,
+    /// EVAL
+    Eval,
+    /// EVAL_RO
+    EvalRo,
+    /// EVALSHA
+    EvalSha,
+    /// EVALSHA_RO
+    EvalShaRo,
+    /// SCRIPT EXISTS
+    ScriptExists,
+    /// SCRIPT FLUSH
+    ScriptFlush,
+    /// SCRIPT KILL
+    ScriptKill,
+    /// SCRIPT LOAD
+    ScriptLoad,
+    /// SCRIPT HELP
+    ScriptHelp,
     /// AUTH
     Auth,
     /// CLIENT ID

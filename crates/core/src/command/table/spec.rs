@@ -196,7 +196,8 @@ pub enum KeyBegin {
 }
 
 /// A rule by which clients find keys: from its begin to `last` (relative to the begin; negative: from the end), every
-/// `step`, and of what is left only the `limit`-th part when `limit` is above 1.
+/// `step`, and of what is left only the `limit`-th part when `limit` is above 1. Or, when `counted`: at the begin stands how
+/// many keys follow it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KeySpec {
     /// What to know about the rule; empty for nothing.
@@ -211,24 +212,32 @@ pub struct KeySpec {
     pub step: u8,
     /// Divisor of the rest, or 0.
     pub limit: u8,
+    /// At the begin stands the number of keys, and they follow it.
+    pub counted: bool,
 }
 
 impl KeySpec {
     /// One key at `index`.
     pub const fn at(index: u8, flags: &[KeyFlags]) -> KeySpec {
         let flags = KeyFlags::of(flags);
-        KeySpec { notes: "", flags, begin: KeyBegin::Index(index), last: 0, step: 1, limit: 0 }
+        KeySpec { notes: "", flags, begin: KeyBegin::Index(index), last: 0, step: 1, limit: 0, counted: false }
     }
 
     /// Keys behind a word.
     pub const fn after(word: &'static str, from: u8, flags: &[KeyFlags]) -> KeySpec {
         let flags = KeyFlags::of(flags);
-        KeySpec { notes: "", flags, begin: KeyBegin::Keyword(word, from), last: 0, step: 1, limit: 0 }
+        KeySpec { notes: "", flags, begin: KeyBegin::Keyword(word, from), last: 0, step: 1, limit: 0, counted: false }
     }
 
     /// Several keys.
     pub const fn range(mut self, last: i8, step: u8, limit: u8) -> KeySpec {
         (self.last, self.step, self.limit) = (last, step, limit);
+        self
+    }
+
+    /// As many keys as the argument at the begin says.
+    pub const fn counted(mut self) -> KeySpec {
+        self.counted = true;
         self
     }
 
@@ -557,7 +566,9 @@ impl CommandSpec {
         self.key_specs = key_specs;
         let mut i = 0;
         while i < key_specs.len() {
-            if let KeyBegin::Index(index) = key_specs[i].begin {
+            if let KeyBegin::Index(index) = key_specs[i].begin
+                && !key_specs[i].counted
+            {
                 let index = index as i8;
                 let last = if key_specs[i].last < 0 { key_specs[i].last } else { index + key_specs[i].last };
                 if self.first_key == 0 || index < self.first_key {

@@ -24,6 +24,7 @@ mod range;
 mod read;
 mod retention;
 mod scan;
+mod script;
 mod server;
 mod stream_config;
 mod stream_info;
@@ -31,6 +32,8 @@ mod strings;
 mod trim;
 mod xadd;
 mod xaddm;
+
+pub use connection::REDIS_VERSION;
 
 use super::fault::Fault;
 use super::pubsub::TopicKind;
@@ -122,6 +125,12 @@ pub fn dispatch(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resul
             txn::unwatch(cx, reply);
             Ok(())
         }
+
+        C::Eval | C::EvalRo | C::EvalSha | C::EvalShaRo => script::eval(cx, args, reply),
+        C::ScriptLoad => script::load(cx, args, reply),
+        C::ScriptExists => script::exists(cx, args, reply),
+        C::ScriptFlush => script::flush(cx, args, reply),
+        C::ScriptKill => Err(Fault::NOT_BUSY),
 
         C::Ping => connection::ping(cx, args, reply),
         C::Echo => {
@@ -242,7 +251,8 @@ pub fn dispatch(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resul
         | C::MemoryHelp
         | C::SlowLogHelp
         | C::LatencyHelp
-        | C::PubSubHelp => {
+        | C::PubSubHelp
+        | C::ScriptHelp => {
             let container = table::lookup(args.get(0)).expect("a subcommand has a container");
             views::help(container, reply);
             Ok(())
