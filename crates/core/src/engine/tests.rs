@@ -10,6 +10,7 @@ mod keys;
 mod order;
 mod pubsub;
 mod retention;
+mod scripts;
 mod server;
 mod streams;
 mod strings;
