@@ -51,6 +51,11 @@ pub const KNOWN: &[Known] = &[
         },
     },
     Known {
+        documented: "`XGROUP DELCONSUMER` with surplus words in MULTI",
+        reason: "it has options here, so they are looked at when it runs",
+        applies: |script| script.has(&["XGROUP"], &["DELCONSUMER"]) && script.has(&["MULTI"], &[]),
+    },
+    Known {
         documented: "the greatest delivery count, the greatest entries-added",
         reason: "Redis wraps around to a negative number",
         applies: |script| {
