@@ -58,6 +58,12 @@ pub const SCRIPTS_OF_EVAL_MAX: usize = 500;
 /// Bytes of all scripts kept, those of SCRIPT LOAD included, which stay until SCRIPT FLUSH.
 pub const SCRIPTS_MAX_BYTES: usize = 64 * 1024 * 1024;
 
+/// Bytes of what a script returns, or makes JSON of: the same string may stand in a table any number of times.
+pub const SCRIPT_REPLY_MAX_BYTES: usize = 256 * 1024 * 1024;
+
+/// Values of what a script returns, or makes JSON of, between two looks at the clock.
+pub const SCRIPT_VALUES_PER_LOOK: usize = 4096;
+
 /// Depth of a table that a script returns, and of JSON. Redis stops at the size of Lua's stack.
 pub const SCRIPT_REPLY_DEPTH_MAX: usize = 1000;
 

@@ -174,7 +174,7 @@ fn positions(rule: &KeySpec, len: usize) -> impl Iterator<Item = usize> {
 
 /// EVAL and its kin: as many as they say; none when they say what cannot be.
 fn counted_keys(args: Args) -> KeyPositions {
-    let count = std::str::from_utf8(args.get(2)).ok().and_then(|text| text.parse::<usize>().ok());
+    let count = args.try_get(2).and_then(|count| std::str::from_utf8(count).ok()?.parse::<usize>().ok());
     match count {
         Some(count) if count <= args.len() - 3 => (3..3 + count).collect(),
         _ => KeyPositions::new(),

@@ -7,6 +7,7 @@ mod idempotence;
 mod keys;
 mod pubsub;
 mod retention;
+mod scripts;
 mod server;
 mod streams;
 mod strings;

@@ -363,7 +363,7 @@ pub static SETTINGS: &[Setting] = &[
         integer!(busy_reply_threshold_ms, 0, i64::MAX),
         "5000",
         Anytime,
-        "Milliseconds after which a script is stopped, if it has changed nothing; ten times as long in any case; 0 for never",
+        "Milliseconds a script may run, ten times as many once it has written; 0 for any",
     ),
     // Its name before Redis 7.
     row(

@@ -2,6 +2,9 @@
 
 use mlua::{Lua, Result, Table, Variadic};
 
+type Fold = fn(i32, i32) -> i32;
+type Shift = fn(i32, u32) -> i32;
+
 /// Wraps a number into 32 bits.
 fn wrapped(n: f64) -> i32 {
     n.round_ties_even().rem_euclid(4_294_967_296.0) as u32 as i32
@@ -13,15 +16,14 @@ pub(super) fn library(lua: &Lua) -> Result<Table> {
     table.raw_set("tobit", lua.create_function(|_, n: f64| Ok(wrapped(n)))?)?;
     table.raw_set("bnot", lua.create_function(|_, n: f64| Ok(!wrapped(n)))?)?;
     table.raw_set("bswap", lua.create_function(|_, n: f64| Ok(wrapped(n).swap_bytes()))?)?;
-    let folds: [(&str, fn(i32, i32) -> i32); 3] =
-        [("band", |a, b| a & b), ("bor", |a, b| a | b), ("bxor", |a, b| a ^ b)];
+    let folds: [(&str, Fold); 3] = [("band", |a, b| a & b), ("bor", |a, b| a | b), ("bxor", |a, b| a ^ b)];
     for (name, fold) in folds {
         let function = lua.create_function(move |_, (first, rest): (f64, Variadic<f64>)| {
             Ok(rest.iter().fold(wrapped(first), |all, &n| fold(all, wrapped(n))))
         })?;
         table.raw_set(name, function)?;
     }
-    let shifts: [(&str, fn(i32, u32) -> i32); 5] = [
+    let shifts: [(&str, Shift); 5] = [
         ("lshift", |n, by| n << by),
         ("rshift", |n, by| ((n as u32) >> by) as i32),
         ("arshift", |n, by| n >> by),

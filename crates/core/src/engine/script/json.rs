@@ -2,7 +2,7 @@
 
 use mlua::{Error, Lua, Result, Table, Value};
 
-use super::machine::located;
+use super::machine::{Meter, located};
 use super::values::fourteen_digits;
 use crate::limits::SCRIPT_REPLY_DEPTH_MAX;
 
@@ -18,7 +18,7 @@ pub(super) fn library(lua: &Lua) -> Result<Table> {
         "encode",
         lua.create_function(|lua, value: Value| {
             let mut out = Vec::new();
-            encode(lua, &value, 0, &mut out)?;
+            encode(lua, &value, 0, &mut Meter::default(), &mut out)?;
             lua.create_string(out)
         })?,
     )?;
@@ -26,7 +26,8 @@ pub(super) fn library(lua: &Lua) -> Result<Table> {
     Ok(table)
 }
 
-fn encode(lua: &Lua, value: &Value, depth: usize, out: &mut Vec<u8>) -> Result<()> {
+fn encode(lua: &Lua, value: &Value, depth: usize, meter: &mut Meter, out: &mut Vec<u8>) -> Result<()> {
+    meter.count(lua, out.len())?;
     match value {
         Value::Nil => out.extend_from_slice(b"null"),
         Value::LightUserData(pointer) if pointer.0.is_null() => out.extend_from_slice(b"null"),
@@ -40,7 +41,7 @@ fn encode(lua: &Lua, value: &Value, depth: usize, out: &mut Vec<u8>) -> Result<(
                 let text = format!("Cannot serialise, excessively nested ({})", depth + 1);
                 return Err(located(lua, &text));
             }
-            encode_table(lua, table, depth, out)?;
+            encode_table(lua, table, depth, meter, out)?;
         }
         other => {
             let kind = if matches!(other, Value::LightUserData(_)) { "userdata" } else { other.type_name() };
@@ -50,7 +51,7 @@ fn encode(lua: &Lua, value: &Value, depth: usize, out: &mut Vec<u8>) -> Result<(
     Ok(())
 }
 
-fn encode_table(lua: &Lua, table: &Table, depth: usize, out: &mut Vec<u8>) -> Result<()> {
+fn encode_table(lua: &Lua, table: &Table, depth: usize, meter: &mut Meter, out: &mut Vec<u8>) -> Result<()> {
     let pairs = table.pairs::<Value, Value>().collect::<Result<Vec<_>>>()?;
     let places = pairs.iter().map(|(key, _)| key.as_integer().filter(|place| *place > 0));
     let last = places.clone().try_fold(0, |last, place| Some(place?.max(last)));
@@ -61,7 +62,7 @@ fn encode_table(lua: &Lua, table: &Table, depth: usize, out: &mut Vec<u8>) -> Re
             }
             for place in 1..=last {
                 out.push(if place == 1 { b'[' } else { b',' });
-                encode(lua, &table.raw_get::<Value>(place)?, depth + 1, out)?;
+                encode(lua, &table.raw_get::<Value>(place)?, depth + 1, meter, out)?;
             }
             out.push(b']');
         }
@@ -80,7 +81,7 @@ fn encode_table(lua: &Lua, table: &Table, depth: usize, out: &mut Vec<u8>) -> Re
                     }
                 }
                 out.push(b':');
-                encode(lua, value, depth + 1, out)?;
+                encode(lua, value, depth + 1, meter, out)?;
             }
             out.push(b'}');
         }

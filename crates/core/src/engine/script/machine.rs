@@ -63,6 +63,31 @@ pub(super) struct Failure {
     pub counted: bool,
 }
 
+/// Name of the clock among the values that only the engine sees: a function that tells whether the script has had its time.
+pub(super) const CLOCK: &str = "impel-clock";
+
+/// Counts what is made of a script's values, whose sum no other bound knows: a table may hold itself in many places.
+#[derive(Default)]
+pub(super) struct Meter {
+    values: usize,
+}
+
+impl Meter {
+    /// One more value, `len_bytes` having been written so far.
+    pub fn count(&mut self, lua: &Lua, len_bytes: usize) -> Result<()> {
+        if len_bytes > limits::SCRIPT_REPLY_MAX_BYTES {
+            return Err(raised("ERR what the script makes is too large"));
+        }
+        self.values += 1;
+        if self.values.is_multiple_of(limits::SCRIPT_VALUES_PER_LOOK)
+            && lua.named_registry_value::<Function>(CLOCK)?.call::<bool>(())?
+        {
+            return Err(Error::external(Stopped));
+        }
+        Ok(())
+    }
+}
+
 /// What the interpreter's functions share with the engine.
 #[derive(Default)]
 pub(super) struct Shared {
@@ -104,7 +129,7 @@ impl Machine {
         host.raw_set("null", Value::NULL)?;
         host.raw_set("pattern_max", limits::SCRIPT_PATTERN_MAX_BYTES)?;
         host.raw_set("values_max", limits::SCRIPT_VALUES_MAX)?;
-        host.raw_set("string_max", limits::SCRIPT_MEMORY_MAX_BYTES)?;
+        host.raw_set("rep", lua.create_function(repeated)?)?;
         let (redis, os) = (redis_library(&lua, &shared)?, lua.create_table()?);
         host.raw_set("redis", &redis)?;
         host.raw_set("os", &os)?;
@@ -188,11 +213,18 @@ pub(super) fn failure(lua: &Lua, value: &Value) -> Result<Failure> {
                 None => b"ERR unknown error".to_vec(),
             }
         }
-        Value::String(text) => [b"ERR ", &*text.as_bytes()].concat(),
+        Value::String(text) => [b"ERR ", without_our_place(&text.as_bytes())].concat(),
         Value::Nil => b"ERR nil".to_vec(),
         other => format!("ERR {}", other.to_string().unwrap_or_default()).into_bytes(),
     };
     Ok(Failure { text, place: place(lua), counted })
+}
+
+/// An error of Lua's own libraries that came up in `prelude.lua` names a place there, which says nothing to anyone.
+fn without_our_place(text: &[u8]) -> &[u8] {
+    let rest = text.strip_prefix(&PRELUDE_NAME.as_bytes()[1..]).and_then(|rest| rest.strip_prefix(b":"));
+    let digits = rest.map_or(0, |rest| rest.iter().take_while(|byte| byte.is_ascii_digit()).count());
+    rest.and_then(|rest| rest[digits..].strip_prefix(b": ")).unwrap_or(text)
 }
 
 fn message(error: &Error) -> String {
@@ -320,6 +352,35 @@ fn coded(text: &[u8]) -> Vec<u8> {
     }
 }
 
+/// `string.rep`. Lua's own takes its time even where nothing comes of it, and its memory before it asks how much.
+fn repeated(lua: &Lua, values: Variadic<Value>) -> Result<Value> {
+    let wrong = |at: usize, wanted: &str| {
+        let kind = values.get(at).map_or("no value", type_name);
+        located(lua, &format!("bad argument #{} to 'rep' ({wanted} expected, got {kind})", at + 1))
+    };
+    let text = values.first().and_then(super::values::argument).ok_or_else(|| wrong(0, "string"))?;
+    let count = match values.get(1) {
+        Some(count) => lua.coerce_number(count.clone())?,
+        None => None,
+    };
+    let count = count.ok_or_else(|| wrong(1, "number"))?.clamp(0.0, usize::MAX as f64) as usize;
+    match text.len().checked_mul(count) {
+        Some(len) if len <= limits::SCRIPT_MEMORY_MAX_BYTES => {
+            Ok(Value::String(lua.create_string(text.repeat(if len == 0 { 0 } else { count }))?))
+        }
+        _ => Err(located(lua, "resulting string too large")),
+    }
+}
+
+/// As Lua names them: it has one kind of number.
+fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Integer(_) => "number",
+        Value::LightUserData(_) => "userdata",
+        other => other.type_name(),
+    }
+}
+
 fn random_functions(lua: &Lua, shared: &Rc<Shared>, host: &Table) -> Result<()> {
     let numbers = shared.clone();
     let draw = move |lua: &Lua, values: Variadic<Value>| {
@@ -330,7 +391,7 @@ fn random_functions(lua: &Lua, shared: &Rc<Shared>, host: &Table) -> Result<()> 
         let share = ((state >> 17) % LARGEST) as f64 / LARGEST as f64;
         let bound = |at: usize| {
             lua.coerce_number(values[at].clone())?.ok_or_else(|| {
-                let kind = values[at].type_name();
+                let kind = type_name(&values[at]);
                 located(lua, &format!("bad argument #{} to 'random' (number expected, got {kind})", at + 1))
             })
         };

@@ -10,7 +10,7 @@ local next, pairs, pcall, rawget, rawset, select, setfenv = next, pairs, pcall, 
 local setmetatable, tonumber, tostring, type, unpack, xpcall = setmetatable, tonumber, tostring, type, unpack, xpcall
 local string, table, math, coroutine = string, table, math, coroutine
 local byte, concat, null = string.byte, table.concat, host.null
-local PATTERN_MAX, VALUES_MAX, STRING_MAX = host.pattern_max, host.values_max, host.string_max
+local PATTERN_MAX, VALUES_MAX = host.pattern_max, host.values_max
 
 local READONLY = "Attempt to modify a readonly table"
 
@@ -84,14 +84,23 @@ for _, name in pairs({ "assert", "error", "gcinfo", "getmetatable", "ipairs", "r
   globals[name] = host.base[name]
 end
 
-function globals.next(from, key) return next(behind[from] or from, key) end
+function globals.next(from, key)
+  if from == nil then return next(from, key) end
+  return next(behind[from] or from, key)
+end
 
 function globals.pairs(from)
-  if from == nil then return pairs(from) end
+  if type(from) ~= "table" then
+    local kind = from == nil and "no value" or type(from)
+    error("bad argument #1 to 'pairs' (table expected, got " .. kind .. ")", 2)
+  end
   return pairs(behind[from] or from)
 end
 
-function globals.rawget(from, key) return rawget(behind[from] or from, key) end
+function globals.rawget(from, key)
+  if from == nil then return rawget(from, key) end
+  return rawget(behind[from] or from, key)
+end
 
 function globals.rawset(into, key, value)
   if sealed(into) then error(READONLY, 0) end
@@ -182,21 +191,7 @@ local function matching(name)
 end
 strings.find, strings.match = matching("find"), matching("match")
 strings.gmatch, strings.gsub = matching("gmatch"), matching("gsub")
-strings.gfind = strings.gmatch
-
-function strings.rep(text, count)
-  if type(text) == "string" and type(count) == "number" then
-    if text == "" or count <= 0 then return "" end
-    if #text * count > STRING_MAX then error("resulting string too large", 2) end
-  end
-  text_wanted(text, 1, "rep")
-  local times = tonumber(count)
-  if times == nil then
-    local kind = count == nil and "no value" or type(count)
-    error("bad argument #2 to 'rep' (number expected, got " .. kind .. ")", 2)
-  end
-  return string.rep(text, times)
-end
+strings.gfind, strings.rep = strings.gmatch, host.rep
 
 -- Libraries -----------------------------------------------------------------------------------------------------------
 

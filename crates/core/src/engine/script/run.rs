@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use mlua::{Function, HookTriggers, Lua, Result, Value, Variadic, VmState};
 
-use super::machine::{Failure, Machine, Raised, Stopped, failure};
+use super::machine::{CLOCK, Failure, Machine, Raised, Stopped, failure};
 use super::{Rules, values};
 use crate::command::args::{Args, OwnedArgs};
 use crate::command::table::{self, CommandId, Flags, Refusal};
@@ -32,9 +32,6 @@ pub(super) enum Outcome {
     /// It failed.
     Failed(Failure),
 }
-
-/// Name of the clock among the values that only the engine sees.
-const CLOCK: &str = "impel-clock";
 
 pub(super) fn run(machine: &Machine, cx: &mut Cx<'_>, order: &Order<'_>, reply: &mut Reply<'_>) -> Outcome {
     machine.rewind();
@@ -70,9 +67,20 @@ fn run_inside(machine: &Machine, cx: &mut Cx<'_>, order: &Order<'_>, reply: &mut
     let wrote = Cell::new(false);
     let wrote = &wrote;
     let caller = RefCell::new(Caller { cx, rules: order.rules, memory_short: order.memory_short, buffer: Vec::new() });
+    let elapsed_us = move || (facts.elapsed_us)().saturating_sub(begun_us);
+    let is_over = move || {
+        let bound_ms = if wrote.get() { soft_ms.saturating_mul(limits::SCRIPT_HARD_BOUND_FACTOR) } else { soft_ms };
+        soft_ms > 0 && elapsed_us() / 1000 >= bound_ms
+    };
+    let in_time = |lua: &Lua, values: &[Value]| {
+        if is_over() {
+            return Err(mlua::Error::external(Stopped));
+        }
+        caller.borrow_mut().call(lua, values, machine.shared.typed.get(), wrote)
+    };
     lua.scope(|scope| {
         let call = scope.create_function(|lua, values: Variadic<Value>| {
-            let (value, counted) = caller.borrow_mut().call(lua, &values, machine.shared.typed.get(), wrote)?;
+            let (value, counted) = in_time(lua, &values)?;
             match value {
                 Value::Table(table) if counted.is_some() => Err(mlua::Error::external(Raised {
                     text: table.raw_get::<mlua::LuaString>("err")?.as_bytes().to_vec(),
@@ -82,18 +90,14 @@ fn run_inside(machine: &Machine, cx: &mut Cx<'_>, order: &Order<'_>, reply: &mut
             }
         })?;
         let pcall = scope.create_function(|lua, values: Variadic<Value>| {
-            let (value, counted) = caller.borrow_mut().call(lua, &values, machine.shared.typed.get(), wrote)?;
+            let (value, counted) = in_time(lua, &values)?;
             if let (Value::Table(table), Some(true)) = (&value, counted) {
                 table.raw_set("ignore_error_stats_update", true)?;
             }
             Ok(value)
         })?;
-        let elapsed_us = move || (facts.elapsed_us)().saturating_sub(begun_us);
         let clock = scope.create_function(move |_, ()| Ok(elapsed_us() as f64 / 1e6))?;
-        let over = scope.create_function(move |_, ()| {
-            let bound_ms = if wrote.get() { soft_ms.saturating_mul(limits::SCRIPT_HARD_BOUND_FACTOR) } else { soft_ms };
-            Ok(soft_ms > 0 && elapsed_us() / 1000 >= bound_ms)
-        })?;
+        let over = scope.create_function(move |_, ()| Ok(is_over()))?;
         machine.redis.raw_set("call", call)?;
         machine.redis.raw_set("pcall", pcall)?;
         machine.os.raw_set("clock", clock)?;
@@ -109,7 +113,7 @@ fn run_inside(machine: &Machine, cx: &mut Cx<'_>, order: &Order<'_>, reply: &mut
         }
         let start = reply.out.len();
         let typed = machine.shared.typed.get();
-        values::to_reply(&value, typed, reply)?;
+        values::to_reply(lua, &value, typed, reply)?;
         let counted = match &value {
             Value::Table(table) => table.raw_get::<Value>("ignore_error_stats_update")? == Value::Boolean(true),
             _ => false,
@@ -181,6 +185,9 @@ impl Caller<'_, '_> {
             match value {
                 Value::String(text) => args.push(&text.as_bytes()),
                 other => args.push(&values::argument(other).ok_or(Fault::SCRIPT_ARGUMENTS)?),
+            }
+            if args.len_bytes() as u64 > self.cx.settings().query_buffer_max_bytes {
+                return Err(Fault::SCRIPT_ARGUMENTS_SIZE);
             }
         }
         let spec = table::resolve(args.args()).map_err(|refusal| match refusal {

@@ -3,6 +3,7 @@
 
 use mlua::{Error, Lua, Result, Table, Value};
 
+use super::machine::Meter;
 use crate::limits::SCRIPT_REPLY_DEPTH_MAX;
 use crate::resp::encode::{Protocol, Reply};
 
@@ -86,101 +87,119 @@ fn number(digits: &[u8]) -> i64 {
 }
 
 /// Writes what a script returned. `typed` = the script asked for RESP3, so its booleans are booleans.
-pub(super) fn to_reply(value: &Value, typed: bool, reply: &mut Reply<'_>) -> Result<()> {
-    write(value, typed, 0, reply)
+pub(super) fn to_reply(lua: &Lua, value: &Value, typed: bool, reply: &mut Reply<'_>) -> Result<()> {
+    let start = reply.out.len();
+    Writer { lua, typed, start, meter: Meter::default() }.write(value, 0, reply)
 }
 
-fn write(value: &Value, typed: bool, depth: usize, reply: &mut Reply<'_>) -> Result<()> {
-    if depth > SCRIPT_REPLY_DEPTH_MAX {
-        reply.error(b"ERR reached lua stack limit");
-        return Ok(());
-    }
-    match value {
-        Value::String(text) => reply.bulk(&text.as_bytes()),
-        Value::Integer(n) => reply.int(*n),
-        Value::Number(n) => reply.int(truncated(*n)),
-        Value::Boolean(yes) if typed && reply.protocol == Protocol::Resp3 => {
-            reply.out.extend_from_slice(if *yes { b"#t\r\n" } else { b"#f\r\n" });
+struct Writer<'l> {
+    lua: &'l Lua,
+    typed: bool,
+    start: usize,
+    meter: Meter,
+}
+
+impl Writer<'_> {
+    fn write(&mut self, value: &Value, depth: usize, reply: &mut Reply<'_>) -> Result<()> {
+        self.meter.count(self.lua, reply.out.len() - self.start)?;
+        if depth > SCRIPT_REPLY_DEPTH_MAX {
+            reply.error(b"ERR reached lua stack limit");
+            return Ok(());
         }
-        Value::Boolean(true) => reply.int(1),
-        Value::Table(table) => return write_table(table, typed, depth, reply),
-        _ => reply.null(),
+        match value {
+            Value::String(text) => reply.bulk(&text.as_bytes()),
+            Value::Integer(n) => reply.int(*n),
+            Value::Number(n) => reply.int(truncated(*n)),
+            Value::Boolean(yes) if self.typed && reply.protocol == Protocol::Resp3 => {
+                reply.out.extend_from_slice(if *yes { b"#t\r\n" } else { b"#f\r\n" });
+            }
+            Value::Boolean(true) => reply.int(1),
+            Value::Table(table) => return self.write_table(table, depth, reply),
+            _ => reply.null(),
+        }
+        Ok(())
     }
-    Ok(())
+
+    fn write_table(&mut self, table: &Table, depth: usize, reply: &mut Reply<'_>) -> Result<()> {
+        let field = |name: &str| table.raw_get::<Value>(name);
+        if let Value::String(text) = field("err")? {
+            reply.error(&text.as_bytes());
+            return Ok(());
+        }
+        if let Value::String(text) = field("ok")? {
+            line(reply, b'+', &text.as_bytes());
+            return Ok(());
+        }
+        let double = match field("double")? {
+            Value::Integer(n) => Some(n as f64),
+            Value::Number(n) => Some(n),
+            _ => None,
+        };
+        if let Some(n) = double {
+            match reply.protocol {
+                Protocol::Resp2 => reply.bulk(&decimal(n)),
+                Protocol::Resp3 => line(reply, b',', &decimal(n)),
+            }
+            return Ok(());
+        }
+        if let Value::Table(map) = field("map")? {
+            let pairs = map.pairs::<Value, Value>().collect::<Result<Vec<_>>>()?;
+            reply.map(pairs.len());
+            for (key, value) in &pairs {
+                self.write(key, depth + 1, reply)?;
+                self.write(value, depth + 1, reply)?;
+            }
+            return Ok(());
+        }
+        if let Value::Table(set) = field("set")? {
+            let members = set.pairs::<Value, Value>().collect::<Result<Vec<_>>>()?;
+            reply.set(members.len());
+            for (member, _) in &members {
+                self.write(member, depth + 1, reply)?;
+            }
+            return Ok(());
+        }
+        if let Value::String(digits) = field("big_number")? {
+            match reply.protocol {
+                Protocol::Resp2 => reply.bulk(&digits.as_bytes()),
+                Protocol::Resp3 => line(reply, b'(', &digits.as_bytes()),
+            }
+            return Ok(());
+        }
+        if let Value::Table(verbatim) = field("verbatim_string")?
+            && let (Value::String(format), Value::String(text)) =
+                (verbatim.raw_get::<Value>("format")?, verbatim.raw_get::<Value>("string")?)
+        {
+            let mut head = [b' '; 3];
+            head.iter_mut().zip(&*format.as_bytes()).for_each(|(to, &from)| *to = from);
+            match reply.protocol {
+                Protocol::Resp2 => reply.bulk(&text.as_bytes()),
+                Protocol::Resp3 => {
+                    line(reply, b'=', (text.as_bytes().len() + 4).to_string().as_bytes());
+                    reply.out.extend_from_slice(&[&head[..], b":", &text.as_bytes(), b"\r\n"].concat());
+                }
+            }
+            return Ok(());
+        }
+        // An array ends before its first nil.
+        let mut list = Vec::new();
+        loop {
+            let value = table.raw_get::<Value>(list.len() as i64 + 1)?;
+            if value.is_nil() {
+                break;
+            }
+            list.push(value);
+        }
+        reply.array(list.len());
+        list.iter().try_for_each(|value| self.write(value, depth + 1, reply))
+    }
 }
 
 /// As a C cast does it on the machines that Redis runs on.
 fn truncated(n: f64) -> i64 {
-    if (-9.223_372_036_854_775_8e18..9.223_372_036_854_775_8e18).contains(&n) { n as i64 } else { i64::MIN }
-}
-
-fn write_table(table: &Table, typed: bool, depth: usize, reply: &mut Reply<'_>) -> Result<()> {
-    let field = |name: &str| table.raw_get::<Value>(name);
-    if let Value::String(text) = field("err")? {
-        reply.error(&text.as_bytes());
-        return Ok(());
-    }
-    if let Value::String(text) = field("ok")? {
-        line(reply, b'+', &text.as_bytes());
-        return Ok(());
-    }
-    if let Some(n) = field("double")?.as_number() {
-        match reply.protocol {
-            Protocol::Resp2 => reply.bulk(&decimal(n)),
-            Protocol::Resp3 => line(reply, b',', &decimal(n)),
-        }
-        return Ok(());
-    }
-    if let Value::Table(map) = field("map")? {
-        let pairs = map.pairs::<Value, Value>().collect::<Result<Vec<_>>>()?;
-        reply.map(pairs.len());
-        for (key, value) in &pairs {
-            write(key, typed, depth + 1, reply)?;
-            write(value, typed, depth + 1, reply)?;
-        }
-        return Ok(());
-    }
-    if let Value::Table(set) = field("set")? {
-        let members = set.pairs::<Value, Value>().collect::<Result<Vec<_>>>()?;
-        reply.set(members.len());
-        for (member, _) in &members {
-            write(member, typed, depth + 1, reply)?;
-        }
-        return Ok(());
-    }
-    if let Value::String(digits) = field("big_number")? {
-        match reply.protocol {
-            Protocol::Resp2 => reply.bulk(&digits.as_bytes()),
-            Protocol::Resp3 => line(reply, b'(', &digits.as_bytes()),
-        }
-        return Ok(());
-    }
-    if let Value::Table(verbatim) = field("verbatim_string")?
-        && let (Value::String(format), Value::String(text)) =
-            (verbatim.raw_get::<Value>("format")?, verbatim.raw_get::<Value>("string")?)
-    {
-        let mut head = [b' '; 3];
-        head.iter_mut().zip(&*format.as_bytes()).for_each(|(to, &from)| *to = from);
-        match reply.protocol {
-            Protocol::Resp2 => reply.bulk(&text.as_bytes()),
-            Protocol::Resp3 => {
-                line(reply, b'=', (text.as_bytes().len() + 4).to_string().as_bytes());
-                reply.out.extend_from_slice(&[&head[..], b":", &text.as_bytes(), b"\r\n"].concat());
-            }
-        }
-        return Ok(());
-    }
-    // An array ends before its first nil.
-    let mut list = Vec::new();
-    loop {
-        let value = table.raw_get::<Value>(list.len() as i64 + 1)?;
-        if value.is_nil() {
-            break;
-        }
-        list.push(value);
-    }
-    reply.array(list.len());
-    list.iter().try_for_each(|value| write(value, typed, depth + 1, reply))
+    // 2 to the power of 63 is the first that an integer cannot hold.
+    const END: f64 = (1u64 << 63) as f64;
+    if (-END..END).contains(&n) { n as i64 } else { i64::MIN }
 }
 
 fn line(reply: &mut Reply<'_>, mark: u8, text: &[u8]) {
@@ -206,6 +225,9 @@ pub(super) fn decimal(n: f64) -> Vec<u8> {
     }
     if n.is_infinite() {
         return if n > 0.0 { b"inf".to_vec() } else { b"-inf".to_vec() };
+    }
+    if n == 0.0 {
+        return b"0".to_vec();
     }
     let short = format!("{n:e}");
     let (mantissa, exponent) = short.split_once('e').expect("an exponent was asked for");
