@@ -242,6 +242,8 @@ pub enum Record<'a> {
     GiveBackAll { at: At<'a>, group: &'a [u8], consumer: &'a [u8], first_order: u64 },
     /// These entries are pending no more, and were not acknowledged: the stream has lost them.
     Drop { at: At<'a>, group: &'a [u8], ids: Ids<'a> },
+    /// What is pending between two IDs, both included, is pending no more, and was not acknowledged.
+    DropRange { at: At<'a>, group: &'a [u8], from: StreamId, to: StreamId },
     /// Where the last XAUTOCLAIM began that gave up before it found anything; `None`: the last one did not.
     ScanStart { at: At<'a>, group: &'a [u8], start: Option<StreamId> },
 }
@@ -282,6 +284,7 @@ mod tag {
     pub const GIVE_BACK_ALL: u8 = 44;
     pub const DROP: u8 = 45;
     pub const SCAN_START: u8 = 46;
+    pub const DROP_RANGE: u8 = 47;
 }
 
 fn put_at(out: &mut Vec<u8>, tag: u8, at: At<'_>) {
@@ -545,8 +548,9 @@ impl<'a> Record<'a> {
                 options.encode(&mut bytes);
                 put_bytes(out, &bytes);
             }
-            Record::AcknowledgeRange { at, group, from, to } => {
-                put_at(out, tag::ACKNOWLEDGE_RANGE, *at);
+            Record::AcknowledgeRange { at, group, from, to } | Record::DropRange { at, group, from, to } => {
+                let dropped = matches!(self, Record::DropRange { .. });
+                put_at(out, if dropped { tag::DROP_RANGE } else { tag::ACKNOWLEDGE_RANGE }, *at);
                 put_bytes(out, group);
                 put_id(out, *from);
                 put_id_after(out, *to, *from);
@@ -705,12 +709,15 @@ impl<'a> Record<'a> {
                 let options = GroupOptions::decode(Reader::new(reader.bytes(what)?))?;
                 Record::GroupOptions { at, group, options }
             }
-            tag::ACKNOWLEDGE_RANGE => {
+            tag @ (tag::ACKNOWLEDGE_RANGE | tag::DROP_RANGE) => {
                 let (at, group, from) = (read_at(reader)?, reader.bytes(what)?, reader.id(what)?);
                 let mut ids = IdReader { reader: *reader, last: from };
                 let to = ids.next()?;
                 *reader = ids.reader;
-                Record::AcknowledgeRange { at, group, from, to }
+                match tag {
+                    tag::DROP_RANGE => Record::DropRange { at, group, from, to },
+                    _ => Record::AcknowledgeRange { at, group, from, to },
+                }
             }
             tag::GIVE_BACK_ALL => Record::GiveBackAll {
                 at: read_at(reader)?,
@@ -765,6 +772,7 @@ impl<'a> Record<'a> {
             | Record::AcknowledgeRange { at, .. }
             | Record::GiveBackAll { at, .. }
             | Record::Drop { at, .. }
+            | Record::DropRange { at, .. }
             | Record::ScanStart { at, .. } => Some(*at),
         }
     }
@@ -836,6 +844,7 @@ mod tests {
             Record::AcknowledgeRange { at, group, from: a, to: b },
             Record::GiveBackAll { at, group, consumer, first_order: 1000 },
             Record::Drop { at, group, ids: Ids::Slice(&ids) },
+            Record::DropRange { at, group, from: a, to: b },
             Record::ScanStart { at, group, start: None },
             Record::ScanStart { at, group, start: Some(b) },
         ];

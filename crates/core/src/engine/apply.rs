@@ -13,6 +13,7 @@ use crate::state::entries::NodeLimits;
 use crate::state::group::Group;
 use crate::state::keyspace::{Slot, State, Value};
 use crate::state::pending::Pending;
+use crate::state::settled;
 use crate::state::stream::Stream;
 
 /// What applying needs to know beyond the record.
@@ -27,6 +28,7 @@ pub struct Context {
 /// Changes the state as the record says.
 pub fn apply(state: &mut State, record: &Record<'_>, context: &Context) {
     apply_one(state, record, context);
+    settled::note(state, record);
     // What may have freed any number of entries of a stream that keeps only what is not acknowledged.
     match record {
         Record::RetentionSettings { at, .. } => state.note_sweep(at.db, at.key, StreamId::MIN, StreamId::MAX),
@@ -38,7 +40,7 @@ pub fn apply(state: &mut State, record: &Record<'_>, context: &Context) {
         {
             state.note_sweep(at.db, at.key, StreamId::MIN, StreamId::MAX);
         }
-        Record::AcknowledgeRange { at, from, to, .. } if state.retires => {
+        Record::AcknowledgeRange { at, from, to, .. } | Record::DropRange { at, from, to, .. } if state.retires => {
             state.note_sweep(at.db, at.key, *from, *to);
         }
         _ => {}
@@ -199,8 +201,11 @@ fn change(state: &mut State, record: &Record<'_>, context: &Context) {
             group.ensure_consumer(consumer, *now_ms);
         }
         Record::ConsumerDelete { at, group, consumer } => {
-            let Some(group) = group_mut(state, *at, group, context) else { return };
-            group.remove_consumer(consumer);
+            let Some(changed) = group_mut(state, *at, group, context) else { return };
+            changed.remove_consumer(consumer);
+            if changed.pel().is_passing() {
+                state.note_reap(*at, group);
+            }
         }
         Record::ConsumerSeen { at, group, consumer, now_ms, active } => {
             capture(state, *at);
@@ -265,9 +270,10 @@ fn change(state: &mut State, record: &Record<'_>, context: &Context) {
             state.garbage.pel(removed);
         }
         Record::GiveBackAll { at, group, consumer, first_order } => {
-            let Some(group) = group_mut(state, *at, group, context) else { return };
-            if let Some(of) = group.find(consumer) {
-                group.give_back_all(of, *first_order);
+            let Some(changed) = group_mut(state, *at, group, context) else { return };
+            changed.give_back_all(consumer, *first_order);
+            if changed.pel().is_passing() {
+                state.note_reap(*at, group);
             }
         }
         Record::Drop { at, group, ids } => {
@@ -275,6 +281,11 @@ fn change(state: &mut State, record: &Record<'_>, context: &Context) {
             for id in ids.iter() {
                 group.remove_pending(id);
             }
+        }
+        Record::DropRange { at, group, from, to } => {
+            let Some(group) = group_mut(state, *at, group, context) else { return };
+            let removed = group.remove_range(*from, *to);
+            state.garbage.pel(removed);
         }
         Record::ScanStart { at, group, start } => {
             capture(state, *at);
@@ -324,6 +335,13 @@ fn group_mut<'s>(state: &'s mut State, at: At<'_>, group: &[u8], context: &Conte
 
 fn put(state: &mut State, at: At<'_>, expire_ms: u64, value: Value, context: &Context) {
     capture(state, at);
+    if let Value::Stream(stream) = &value
+        && state.reaps()
+    {
+        for (name, _) in stream.groups.iter().filter(|(_, group)| group.pel().is_passing()) {
+            state.note_reap(at, name);
+        }
+    }
     let slot = Slot {
         value,
         expire_ms,

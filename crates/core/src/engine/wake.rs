@@ -53,6 +53,7 @@ impl Engine {
             }
             Record::Acknowledge { at, .. }
             | Record::AcknowledgeRange { at, .. }
+            | Record::DropRange { at, .. }
             | Record::Drop { at, .. }
             | Record::ConsumerDelete { at, .. }
             | Record::GroupOptions { at, .. } => self.blocked.signal(at.db, at.key, Signal::Room),

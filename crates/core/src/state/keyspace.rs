@@ -11,8 +11,10 @@ use indexmap::IndexMap;
 
 use crate::id::StreamId;
 use crate::limits::DATABASES;
+use crate::record::At;
 use crate::state::codec::{Corrupt, Reader, put_bytes};
 use crate::state::garbage::Garbage;
+use crate::state::settled::Settled;
 use crate::state::sizes::{SizeClass, Sizes};
 use crate::state::stream::Stream;
 
@@ -113,6 +115,8 @@ pub struct Database {
     timers: BTreeSet<(u64, Box<[u8]>)>,
     /// How large the values are.
     sizes: Sizes,
+    /// What trimming with ACKED remembers of streams.
+    pub settled: BTreeMap<Box<[u8]>, Settled>,
     /// Log position after the newest record that removed a key: what a reply about a missing key waits for.
     pub removed_position: u64,
     /// Log position after the newest SWAPDB: what a reply about any key here waits for.
@@ -126,6 +130,7 @@ impl Database {
             expiry: BTreeSet::new(),
             timers: BTreeSet::new(),
             sizes: Sizes::default(),
+            settled: BTreeMap::new(),
             removed_position: 0,
             swapped_position: 0,
         }
@@ -185,6 +190,7 @@ impl Database {
 
     /// Puts a slot under a key; answers what was there.
     pub fn insert(&mut self, key: &[u8], mut slot: Slot) -> Option<Slot> {
+        self.settled.remove(key);
         self.sizes.add(SizeClass::of(&slot.value));
         slot.timer_ms = slot.value.next_due_ms().unwrap_or(0);
         let timer_ms = slot.timer_ms;
@@ -222,6 +228,7 @@ impl Database {
     /// Takes a key away. The last key moves to its place: SCAN goes from the last place down and so misses none.
     pub fn remove(&mut self, key: &[u8]) -> Option<Slot> {
         let slot = self.keys.swap_remove(key)?;
+        self.settled.remove(key);
         self.sizes.remove(SizeClass::of(&slot.value));
         if slot.expire_ms != 0 {
             self.expiry.remove(&(slot.expire_ms, key.into()));
@@ -324,6 +331,8 @@ pub struct State {
     /// Streams with `Retention::acked` whose entries are to be looked through for such as have become free, and from
     /// which ID on to which. Not part of snapshots: restoring such a stream notes it.
     pub sweeps: Sweeps,
+    /// Groups that have work left for [`Group::reap`](crate::state::group::Group::reap): by database, key and name.
+    reaps: BTreeSet<(usize, Box<[u8]>, Box<[u8]>)>,
     /// Number of the newest snapshot; 0 = none was yet. While it runs, a slot with a smaller `captured` is not in it.
     pub snapshot: u64,
     /// The snapshot that is being taken.
@@ -376,6 +385,7 @@ impl State {
             garbage: Garbage::default(),
             retires: false,
             sweeps: BTreeMap::new(),
+            reaps: BTreeSet::new(),
             snapshot: 0,
             capture: None,
             measured: None,
@@ -517,6 +527,41 @@ impl State {
             }
             self.sweeps.insert((db, key), part);
         }
+        for (mut db, key, group) in std::mem::take(&mut self.reaps) {
+            if db == a || db == b {
+                db = a + b - db;
+            }
+            self.reaps.insert((db, key, group));
+        }
+    }
+
+    /// Notes that a group has work left for [`State::free_one`].
+    pub fn note_reap(&mut self, at: At<'_>, group: &[u8]) {
+        self.reaps.insert((at.db, at.key.into(), group.into()));
+    }
+
+    /// Has any group work left?
+    pub fn reaps(&self) -> bool {
+        !self.reaps.is_empty()
+    }
+
+    /// Is there something to free?
+    pub fn has_garbage(&self) -> bool {
+        self.reaps() || !self.garbage.is_empty()
+    }
+
+    /// Frees one piece of what was removed; answers whether there may be more. Nothing that can be asked changes by it.
+    pub fn free_one(&mut self) -> bool {
+        if let Some(place) = self.reaps.first().cloned() {
+            let (db, key, name) = &place;
+            let group = self.stream_mut(*db, key).and_then(|stream| stream.group_mut(name));
+            if !group.is_some_and(|group| group.reap()) {
+                self.reaps.remove(&place);
+            }
+        } else {
+            self.garbage.free_one();
+        }
+        self.has_garbage()
     }
 
     /// A version that no slot had before.
