@@ -92,18 +92,13 @@ fn change(state: &mut State, record: &Record<'_>, context: &Context) {
             }
         }
         Record::Flush { db } => {
-            state.capture_all();
             let all = 0..state.databases().len();
             for number in db.map_or(all, |db| db..db + 1) {
-                state.note_removal_of_all(number);
-                let db = state.db_mut(number);
-                db.removed_position = context.position;
-                let removed = db.clear();
-                state.garbage.values(removed.map(|slot| slot.value));
+                state.db_mut(number).removed_position = context.position;
+                state.clear(number);
             }
         }
         Record::SwapDb { a, b } => {
-            state.capture_all();
             state.swap(*a, *b);
             for number in [*a, *b] {
                 // A reply about a key there, present or missing, depends on the swap; keys are many, so the
@@ -192,8 +187,8 @@ fn change(state: &mut State, record: &Record<'_>, context: &Context) {
         Record::GroupDestroy { at, group } => {
             let Some(stream) = stream(state, *at, context, Touch::No) else { return };
             let removed = stream.groups.remove(*group);
-            if let Some(mut group) = removed.and_then(Arc::into_inner) {
-                state.garbage.pel(group.take_pel());
+            if let Some(group) = removed.and_then(Arc::into_inner) {
+                state.garbage.group(group);
             }
         }
         Record::ConsumerCreate { at, group, consumer, now_ms } => {

@@ -108,6 +108,8 @@ pub struct Cx<'e> {
     pub spec: &'static CommandSpec,
     /// May this call wait? Not inside a transaction.
     pub may_block: bool,
+    /// Is this a read that waited and was woken?
+    pub again: bool,
     /// Set by a read that has nothing to answer yet.
     pub wait: Option<Box<Wait>>,
     /// Newest log position that the reply depends on.
@@ -558,6 +560,7 @@ impl Engine {
             facts,
             spec,
             may_block,
+            again,
             wait: None,
             gate: Cell::new(0),
             lookups: Cell::default(),

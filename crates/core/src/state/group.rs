@@ -25,6 +25,9 @@ const REAPED_AT_ONCE: u64 = 32;
 /// With more consumers than this that are gone and have entries in the list, the next one does a slice for them.
 const PASSING_MAX: usize = 16;
 
+/// Consumers and deferred entries of a removed group that are freed at once.
+const FREED_AT_ONCE: usize = 200;
+
 /// One consumer of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Consumer {
@@ -377,6 +380,16 @@ impl Group {
     /// Takes the pending list out, for freeing it bit by bit.
     pub fn take_pel(&mut self) -> Pel {
         std::mem::take(&mut self.pel)
+    }
+
+    /// Frees a part of a group that was removed; answers whether there is more.
+    pub fn free_some(&mut self) -> bool {
+        for _ in 0..FREED_AT_ONCE {
+            self.consumers.pop();
+            self.by_name.pop_first();
+            self.deferred.pop_first();
+        }
+        !(self.consumers.is_empty() && self.deferred.is_empty())
     }
 
     /// Appends the group in its canonical form: equal groups, equal bytes.

@@ -60,13 +60,12 @@ pub fn xreadgroup(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
     let keys = args.slice(options.first, options.first + options.streams);
     let ids = args.from(options.first + options.streams);
     let mut froms: SmallVec<[From; 8]> = SmallVec::new();
-    let mut missing = false;
+    let (mut missing, mut unknown) = (false, false);
     for (key, id) in keys.iter().zip(ids.iter()) {
-        if cx.stream(key)?.and_then(|stream| stream.group(name)).is_none() {
-            missing = true;
-            if options.make_group.is_none() {
-                return Err(no_group(key, name));
-            }
+        match cx.stream(key)?.and_then(|stream| stream.group(name)) {
+            Some(group) => unknown |= group.find(consumer).is_none(),
+            None if options.make_group.is_none() => return Err(no_group(key, name)),
+            None => missing = true,
         }
         froms.push(match id {
             b">" => From::New,
@@ -83,7 +82,7 @@ pub fn xreadgroup(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
         make_groups(cx, keys, name, position)?;
     }
     let now_ms = cx.now_ms();
-    for key in keys.iter() {
+    for key in keys.iter().filter(|_| missing || unknown) {
         let at = cx.at(key);
         let known = cx.stream(key)?.and_then(|stream| stream.group(name)).is_some_and(|g| g.find(consumer).is_some());
         if !known {
@@ -94,6 +93,7 @@ pub fn xreadgroup(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
     let start = reply.out.len();
     let mut budget = options.budget(start);
     let mut answered = 0;
+    let mut vain: SmallVec<[&[u8]; 8]> = SmallVec::new();
     // The head holds the number of streams that have something, which with several is known only at the end.
     if options.streams == 1 {
         reply.pairs(1);
@@ -102,10 +102,21 @@ pub fn xreadgroup(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
         if !budget.has_room(reply) {
             break;
         }
-        answered += usize::from(match *from {
+        let found = match *from {
             From::History(after) => history(cx, key, name, consumer, after, &options, &mut budget, reply),
             From::New => deliver(cx, key, name, consumer, &options, &mut budget, reply),
-        });
+        };
+        answered += usize::from(found);
+        if !found {
+            vain.push(key);
+        }
+    }
+    // A reader that waits is seen when it asks and when it is served, not whenever it was woken in vain.
+    if answered > 0 || !cx.again {
+        for key in vain {
+            let at = cx.at(key);
+            cx.emit_lazily(&Record::ConsumerSeen { at, group: name, consumer, now_ms, active: false });
+        }
     }
     if answered == 0 {
         reply.out.truncate(start);
@@ -261,6 +272,9 @@ fn deliver(
 ) -> bool {
     let Some((stream, group)) = group(cx, key, name) else { return false };
     let (at, now_ms, after) = (cx.at(key), cx.now_ms(), group.last_delivered);
+    if options.claim_idle_ms.is_none() && stream.entries.last_id().is_none_or(|last| last <= after) {
+        return false;
+    }
     let start = reply.out.len();
     let mut room = Room::of(group, consumer);
     reply.pair();
@@ -320,7 +334,6 @@ fn deliver(
     }
     if claimed + delivered == 0 {
         reply.out.truncate(start);
-        cx.emit_lazily(&Record::ConsumerSeen { at, group: name, consumer, now_ms, active: false });
         return false;
     }
     if !head_first {
