@@ -106,10 +106,10 @@ pub struct Cx<'e> {
     pub facts: &'e Facts<'e>,
     /// The command.
     pub spec: &'static CommandSpec,
+    /// A reader that waited is carried out again.
+    pub again: bool,
     /// May this call wait? Not inside a transaction.
     pub may_block: bool,
-    /// Is this a read that waited and was woken?
-    pub again: bool,
     /// Set by a read that has nothing to answer yet.
     pub wait: Option<Box<Wait>>,
     /// Newest log position that the reply depends on.
@@ -559,8 +559,8 @@ impl Engine {
             db,
             facts,
             spec,
-            may_block,
             again,
+            may_block,
             wait: None,
             gate: Cell::new(0),
             lookups: Cell::default(),

@@ -60,12 +60,13 @@ pub fn xreadgroup(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
     let keys = args.slice(options.first, options.first + options.streams);
     let ids = args.from(options.first + options.streams);
     let mut froms: SmallVec<[From; 8]> = SmallVec::new();
-    let (mut missing, mut unknown) = (false, false);
+    let mut missing = false;
     for (key, id) in keys.iter().zip(ids.iter()) {
-        match cx.stream(key)?.and_then(|stream| stream.group(name)) {
-            Some(group) => unknown |= group.find(consumer).is_none(),
-            None if options.make_group.is_none() => return Err(no_group(key, name)),
-            None => missing = true,
+        if cx.stream(key)?.and_then(|stream| stream.group(name)).is_none() {
+            missing = true;
+            if options.make_group.is_none() {
+                return Err(no_group(key, name));
+            }
         }
         froms.push(match id {
             b">" => From::New,
@@ -81,19 +82,15 @@ pub fn xreadgroup(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
     if missing && let Some(position) = options.make_group {
         make_groups(cx, keys, name, position)?;
     }
-    let now_ms = cx.now_ms();
-    for key in keys.iter().filter(|_| missing || unknown) {
-        let at = cx.at(key);
-        let known = cx.stream(key)?.and_then(|stream| stream.group(name)).is_some_and(|g| g.find(consumer).is_some());
-        if !known {
-            cx.emit(&Record::ConsumerCreate { at, group: name, consumer, now_ms });
-            cx.notify(EventClass::Stream, CONSUMER_CREATED, key);
+    // One that waited was made when it asked; if it was deleted meanwhile, it is made anew when it is served.
+    if !cx.again {
+        for key in keys.iter() {
+            make_consumer(cx, key, name, consumer);
         }
     }
     let start = reply.out.len();
     let mut budget = options.budget(start);
     let mut answered = 0;
-    let mut vain: SmallVec<[&[u8]; 8]> = SmallVec::new();
     // The head holds the number of streams that have something, which with several is known only at the end.
     if options.streams == 1 {
         reply.pairs(1);
@@ -102,21 +99,10 @@ pub fn xreadgroup(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
         if !budget.has_room(reply) {
             break;
         }
-        let found = match *from {
+        answered += usize::from(match *from {
             From::History(after) => history(cx, key, name, consumer, after, &options, &mut budget, reply),
             From::New => deliver(cx, key, name, consumer, &options, &mut budget, reply),
-        };
-        answered += usize::from(found);
-        if !found {
-            vain.push(key);
-        }
-    }
-    // A reader that waits is seen when it asks and when it is served, not whenever it was woken in vain.
-    if answered > 0 || !cx.again {
-        for key in vain {
-            let at = cx.at(key);
-            cx.emit_lazily(&Record::ConsumerSeen { at, group: name, consumer, now_ms, active: false });
-        }
+        });
     }
     if answered == 0 {
         reply.out.truncate(start);
@@ -154,6 +140,15 @@ fn make_groups(cx: &mut Cx<'_>, keys: Args<'_>, name: &[u8], position: MakeGroup
         cx.notify(EventClass::Stream, "xgroup-create", key);
     }
     Ok(())
+}
+
+/// Makes the consumer, if it is new.
+fn make_consumer(cx: &mut Cx<'_>, key: &[u8], name: &[u8], consumer: &[u8]) {
+    if group(cx, key, name).is_some_and(|(_, group)| group.find(consumer).is_none()) {
+        let (at, now_ms) = (cx.at(key), cx.now_ms());
+        cx.emit(&Record::ConsumerCreate { at, group: name, consumer, now_ms });
+        cx.notify(EventClass::Stream, CONSUMER_CREATED, key);
+    }
 }
 
 /// The stream and the group, which were there when the command was checked.
@@ -272,7 +267,11 @@ fn deliver(
 ) -> bool {
     let Some((stream, group)) = group(cx, key, name) else { return false };
     let (at, now_ms, after) = (cx.at(key), cx.now_ms(), group.last_delivered);
+    // Nothing to claim and nothing new: the usual answer where many streams are read.
     if options.claim_idle_ms.is_none() && stream.entries.last_id().is_none_or(|last| last <= after) {
+        if !cx.again {
+            cx.emit_lazily(&Record::ConsumerSeen { at, group: name, consumer, now_ms, active: false });
+        }
         return false;
     }
     let start = reply.out.len();
@@ -334,11 +333,16 @@ fn deliver(
     }
     if claimed + delivered == 0 {
         reply.out.truncate(start);
+        // One that waits was seen when it asked, and will be when it is served: not each time it is woken in vain.
+        if !cx.again {
+            cx.emit_lazily(&Record::ConsumerSeen { at, group: name, consumer, now_ms, active: false });
+        }
         return false;
     }
     if !head_first {
         put_head_before(reply, body, |reply| reply.array((claimed + delivered) as usize));
     }
+    make_consumer(cx, key, name, consumer);
     if claimed > 0 {
         let claims = Claims::Slice(&taken.claims);
         cx.emit(&Record::Claim { at, group: name, consumer, delivered_ms: now_ms, claims });
