@@ -242,6 +242,8 @@ pub enum Record<'a> {
     GiveBackAll { at: At<'a>, group: &'a [u8], consumer: &'a [u8], first_order: u64 },
     /// These entries are pending no more, and were not acknowledged: the stream has lost them.
     Drop { at: At<'a>, group: &'a [u8], ids: Ids<'a> },
+    /// What is pending between two IDs, both included, is pending no more, and was not acknowledged.
+    DropRange { at: At<'a>, group: &'a [u8], from: StreamId, to: StreamId },
     /// Groups do not get the entry before `due_ms`.
     Delay { at: At<'a>, id: StreamId, due_ms: u64 },
     /// The group has come to `position` and passed over these entries; each stands with the time until which it is held
@@ -291,6 +293,7 @@ mod tag {
     pub const GIVE_BACK_ALL: u8 = 44;
     pub const DROP: u8 = 45;
     pub const SCAN_START: u8 = 46;
+    pub const DROP_RANGE: u8 = 47;
     pub const DELAY: u8 = 50;
     pub const HOLD: u8 = 51;
     pub const GIVE: u8 = 52;
@@ -558,8 +561,9 @@ impl<'a> Record<'a> {
                 options.encode(&mut bytes);
                 put_bytes(out, &bytes);
             }
-            Record::AcknowledgeRange { at, group, from, to } => {
-                put_at(out, tag::ACKNOWLEDGE_RANGE, *at);
+            Record::AcknowledgeRange { at, group, from, to } | Record::DropRange { at, group, from, to } => {
+                let dropped = matches!(self, Record::DropRange { .. });
+                put_at(out, if dropped { tag::DROP_RANGE } else { tag::ACKNOWLEDGE_RANGE }, *at);
                 put_bytes(out, group);
                 put_id(out, *from);
                 put_id_after(out, *to, *from);
@@ -743,12 +747,15 @@ impl<'a> Record<'a> {
                 let options = GroupOptions::decode(Reader::new(reader.bytes(what)?))?;
                 Record::GroupOptions { at, group, options }
             }
-            tag::ACKNOWLEDGE_RANGE => {
+            tag @ (tag::ACKNOWLEDGE_RANGE | tag::DROP_RANGE) => {
                 let (at, group, from) = (read_at(reader)?, reader.bytes(what)?, reader.id(what)?);
                 let mut ids = IdReader { reader: *reader, last: from };
                 let to = ids.next()?;
                 *reader = ids.reader;
-                Record::AcknowledgeRange { at, group, from, to }
+                match tag {
+                    tag::DROP_RANGE => Record::DropRange { at, group, from, to },
+                    _ => Record::AcknowledgeRange { at, group, from, to },
+                }
             }
             tag::GIVE_BACK_ALL => Record::GiveBackAll {
                 at: read_at(reader)?,
@@ -820,6 +827,7 @@ impl<'a> Record<'a> {
             | Record::AcknowledgeRange { at, .. }
             | Record::GiveBackAll { at, .. }
             | Record::Drop { at, .. }
+            | Record::DropRange { at, .. }
             | Record::Delay { at, .. }
             | Record::Hold { at, .. }
             | Record::Give { at, .. }
@@ -904,6 +912,7 @@ mod tests {
             Record::AcknowledgeRange { at, group, from: a, to: b },
             Record::GiveBackAll { at, group, consumer, first_order: 1000 },
             Record::Drop { at, group, ids: Ids::Slice(&ids) },
+            Record::DropRange { at, group, from: a, to: b },
             Record::ScanStart { at, group, start: None },
             Record::ScanStart { at, group, start: Some(b) },
         ];

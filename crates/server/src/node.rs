@@ -232,12 +232,12 @@ impl Node {
 
     /// Frees one piece of what was removed; answers whether there may be more.
     pub fn free_one(&mut self) -> bool {
-        self.engine.state_mut().garbage.free_one()
+        self.engine.state_mut().free_one()
     }
 
     /// Is there something to free?
     pub fn has_garbage(&self) -> bool {
-        !self.engine.state().garbage.is_empty()
+        self.engine.state().has_garbage()
     }
 
     /// Where saving stands, for INFO and LASTSAVE.

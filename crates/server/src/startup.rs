@@ -140,7 +140,7 @@ pub fn load(dir: Option<Arc<DataDir>>, engine: &mut Engine) -> Result<Opened, St
         frames += 1;
         let state = engine.state_mut();
         state.last_ms = state.last_ms.max(now_ms);
-        while state.garbage.free_one() {}
+        while state.free_one() {}
         Ok(())
     })?;
     let position = recovery.end;

@@ -13,6 +13,7 @@ use crate::state::entries::NodeLimits;
 use crate::state::group::Group;
 use crate::state::keyspace::{Slot, State, Value};
 use crate::state::pending::Pending;
+use crate::state::settled;
 use crate::state::stream::{Stream, one_more};
 
 /// What applying needs to know beyond the record.
@@ -27,6 +28,7 @@ pub struct Context {
 /// Changes the state as the record says.
 pub fn apply(state: &mut State, record: &Record<'_>, context: &Context) {
     apply_one(state, record, context);
+    settled::note(state, record);
     // What may have freed any number of entries of a stream that keeps only what is not acknowledged.
     match record {
         Record::RetentionSettings { at, .. } => state.note_sweep(at.db, at.key, StreamId::MIN, StreamId::MAX),
@@ -38,7 +40,7 @@ pub fn apply(state: &mut State, record: &Record<'_>, context: &Context) {
         {
             state.note_sweep(at.db, at.key, StreamId::MIN, StreamId::MAX);
         }
-        Record::AcknowledgeRange { at, from, to, .. } if state.retires => {
+        Record::AcknowledgeRange { at, from, to, .. } | Record::DropRange { at, from, to, .. } if state.retires => {
             state.note_sweep(at.db, at.key, *from, *to);
         }
         _ => {}
@@ -90,18 +92,13 @@ fn change(state: &mut State, record: &Record<'_>, context: &Context) {
             }
         }
         Record::Flush { db } => {
-            state.capture_all();
             let all = 0..state.databases().len();
             for number in db.map_or(all, |db| db..db + 1) {
-                state.note_removal_of_all(number);
-                let db = state.db_mut(number);
-                db.removed_position = context.position;
-                let removed = db.clear();
-                state.garbage.values(removed.map(|slot| slot.value));
+                state.db_mut(number).removed_position = context.position;
+                state.clear(number);
             }
         }
         Record::SwapDb { a, b } => {
-            state.capture_all();
             state.swap(*a, *b);
             for number in [*a, *b] {
                 // A reply about a key there, present or missing, depends on the swap; keys are many, so the
@@ -199,8 +196,8 @@ fn change(state: &mut State, record: &Record<'_>, context: &Context) {
         Record::GroupDestroy { at, group } => {
             let Some(stream) = stream(state, *at, context, Touch::No) else { return };
             let removed = stream.groups.remove(*group);
-            if let Some(mut group) = removed.and_then(Arc::into_inner) {
-                state.garbage.pel(group.take_pel());
+            if let Some(group) = removed.and_then(Arc::into_inner) {
+                state.garbage.group(group);
             }
         }
         Record::ConsumerCreate { at, group, consumer, now_ms } => {
@@ -208,8 +205,11 @@ fn change(state: &mut State, record: &Record<'_>, context: &Context) {
             group.ensure_consumer(consumer, *now_ms);
         }
         Record::ConsumerDelete { at, group, consumer } => {
-            let Some(group) = group_mut(state, *at, group, context) else { return };
-            group.remove_consumer(consumer);
+            let Some(changed) = group_mut(state, *at, group, context) else { return };
+            changed.remove_consumer(consumer);
+            if changed.pel().is_passing() {
+                state.note_reap(*at, group);
+            }
         }
         Record::ConsumerSeen { at, group, consumer, now_ms, active } => {
             capture(state, *at);
@@ -281,9 +281,10 @@ fn change(state: &mut State, record: &Record<'_>, context: &Context) {
             state.garbage.pel(removed);
         }
         Record::GiveBackAll { at, group, consumer, first_order } => {
-            let Some(group) = group_mut(state, *at, group, context) else { return };
-            if let Some(of) = group.find(consumer) {
-                group.give_back_all(of, *first_order);
+            let Some(changed) = group_mut(state, *at, group, context) else { return };
+            changed.give_back_all(consumer, *first_order);
+            if changed.pel().is_passing() {
+                state.note_reap(*at, group);
             }
         }
         Record::Drop { at, group, ids } => {
@@ -322,6 +323,11 @@ fn change(state: &mut State, record: &Record<'_>, context: &Context) {
         Record::Due { at, due_ms, id } => {
             let Some(stream) = stream(state, *at, context, Touch::No) else { return };
             stream.end_delays((*due_ms, *id));
+        }
+        Record::DropRange { at, group, from, to } => {
+            let Some(group) = group_mut(state, *at, group, context) else { return };
+            let removed = group.remove_range(*from, *to);
+            state.garbage.pel(removed);
         }
         Record::ScanStart { at, group, start } => {
             capture(state, *at);
@@ -371,6 +377,13 @@ fn group_mut<'s>(state: &'s mut State, at: At<'_>, group: &[u8], context: &Conte
 
 fn put(state: &mut State, at: At<'_>, expire_ms: u64, value: Value, context: &Context) {
     capture(state, at);
+    if let Value::Stream(stream) = &value
+        && state.reaps()
+    {
+        for (name, _) in stream.groups.iter().filter(|(_, group)| group.pel().is_passing()) {
+            state.note_reap(at, name);
+        }
+    }
     let slot = Slot {
         value,
         expire_ms,

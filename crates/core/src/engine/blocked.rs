@@ -40,6 +40,8 @@ impl Signal {
 struct Queue {
     /// By ticket.
     clients: BTreeMap<u64, ClientIndex>,
+    /// How many of them wait for other keys as well.
+    several: usize,
     /// How many of them are concerned by [`Signal::Pending`].
     pending: usize,
     /// By [`Signal::Claimable`].
@@ -118,6 +120,7 @@ impl Blocked {
         for key in &wait.keys {
             let queue = self.queues[wait.db].entry(key.clone()).or_default();
             queue.clients.insert(wait.ticket, client);
+            queue.several += usize::from(wait.keys.len() > 1);
             queue.pending += usize::from(wait.claims == Some(ClaimWait::Pending));
             queue.claims += usize::from(wait.claims.is_some());
             queue.crowded += usize::from(wait.crowded);
@@ -137,6 +140,7 @@ impl Blocked {
         for key in &wait.keys {
             if let Some(queue) = self.queues[wait.db].get_mut(key) {
                 queue.clients.remove(&wait.ticket);
+                queue.several -= usize::from(wait.keys.len() > 1);
                 queue.pending -= usize::from(wait.claims == Some(ClaimWait::Pending));
                 queue.claims -= usize::from(wait.claims.is_some());
                 queue.crowded -= usize::from(wait.crowded);
@@ -206,6 +210,11 @@ impl Blocked {
         self.queues[db]
             .get(key)
             .map_or_else(Vec::new, |queue| queue.clients.iter().map(|(&ticket, &client)| (ticket, client)).collect())
+    }
+
+    /// Does everyone who waits for a key wait for it alone?
+    pub fn is_single(&self, db: usize, key: &[u8]) -> bool {
+        self.queues[db].get(key).is_none_or(|queue| queue.several == 0)
     }
 
     /// The earliest deadline, and whose it is.

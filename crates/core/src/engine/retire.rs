@@ -52,6 +52,7 @@ impl Engine {
                 self.remove_free(*at, free);
             }
             Record::AcknowledgeRange { at, .. }
+            | Record::DropRange { at, .. }
             | Record::RetentionSettings { at, .. }
             | Record::GroupCreate { at, .. }
             | Record::GroupPosition { at, .. }

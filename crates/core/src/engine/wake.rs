@@ -3,6 +3,10 @@
 //! A key that holds a stream wakes everyone; a key that was lost or holds something else wakes only readers of groups,
 //! who then get their error. What becomes pending, claimable or possible under a bound wakes only readers whom it concerns;
 //! entries that grow old enough for CLAIM wake by time.
+//!
+//! Hundreds of consumers may wait for one stream, and an entry is for one of them. When one reader of a group has found
+//! nothing new, the others of that group would find nothing either, and are left alone, but for those with CLAIM and those
+//! that wait for other keys as well.
 
 use super::{Cx, Engine};
 use crate::command::table;
@@ -59,6 +63,7 @@ impl Engine {
             Record::Due { at, .. } => self.blocked.signal(at.db, at.key, Signal::Held),
             Record::Acknowledge { at, .. }
             | Record::AcknowledgeRange { at, .. }
+            | Record::DropRange { at, .. }
             | Record::Drop { at, .. }
             | Record::ConsumerDelete { at, .. }
             | Record::GroupOptions { at, .. } => self.blocked.signal(at.db, at.key, Signal::Room),
@@ -71,6 +76,7 @@ impl Engine {
         let (at, group) = match record {
             Record::Acknowledge { at, group, .. }
             | Record::AcknowledgeRange { at, group, .. }
+            | Record::DropRange { at, group, .. }
             | Record::Drop { at, group, .. }
             | Record::ConsumerDelete { at, group, .. }
             | Record::GroupOptions { at, group, .. } => (at, group),
@@ -96,6 +102,8 @@ impl Engine {
                     .is_some_and(|slot| matches!(slot.value, Value::Stream(_)));
                 // Groups of which one reader has found nothing: the next one would not, either.
                 let mut exhausted: Vec<Box<[u8]>> = Vec::new();
+                // Where everyone waits for this key alone, going to the back one after the other changes no order.
+                let single = self.blocked.is_single(db, &key);
                 for (ticket, index) in self.blocked.queue(db, &key) {
                     let Some(wait) = self.client(index).and_then(|client| client.wait.as_deref()) else { continue };
                     let concerned = match what {
@@ -112,8 +120,21 @@ impl Engine {
                     if wait.ticket != ticket || ticket > newest_ticket || !concerned {
                         continue;
                     }
-                    self.serve(index, facts, what != Signal::Any);
-                    if matches!(what, Signal::Claimable | Signal::Held)
+                    let is_exhausted = || exhausted.iter().any(|group| Some(group) == wait.group.as_ref());
+                    if what == Signal::Any
+                        && stream
+                        && wait.claims.is_none()
+                        && wait.keys.len() == 1
+                        && !exhausted.is_empty()
+                        && is_exhausted()
+                    {
+                        if !single {
+                            self.go_to_back(index);
+                        }
+                        continue;
+                    }
+                    self.serve(index, facts, what != Signal::Any || single);
+                    if (matches!(what, Signal::Claimable | Signal::Held) || (what == Signal::Any && stream))
                         && let Some(wait) = self.client(index).and_then(|client| client.wait.as_deref())
                         && !wait.crowded
                     {
@@ -178,6 +199,16 @@ impl Engine {
         }
         self.finish_command(index, out, start, gate);
         self.resume.push_back(index);
+    }
+
+    /// A reader that waits for one key goes to the back of its queue.
+    fn go_to_back(&mut self, index: ClientIndex) {
+        let Some(mut wait) = self.stop_waiting(index) else { return };
+        wait.ticket = self.blocked.next_ticket();
+        self.blocked.add(index, &wait);
+        if let Some(client) = self.client_mut(index) {
+            client.wait = Some(wait);
+        }
     }
 
     /// A read that waits on keeps the deadline it had, and its place if it has a ticket for it.

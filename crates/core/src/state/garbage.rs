@@ -1,12 +1,14 @@
-//! What was removed and waits to be freed. Dropping a stream of millions of entries at once would hold up everyone;
-//! here it is taken apart and freed a piece at a time between turns. Never holds anything that can still be seen.
+//! What was removed and waits to be freed. Dropping a stream of millions of entries, or a database of millions of keys, at
+//! once would hold up everyone; here it is taken apart and freed a piece at a time between turns. Never holds anything that
+//! can still be seen.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::state::entries::{Entries, Span};
+use crate::state::group::Group;
 use crate::state::idempotence::Forgotten;
-use crate::state::keyspace::Value;
+use crate::state::keyspace::{Cleared, Value};
 use crate::state::pending::Pel;
 use crate::state::stream::Stream;
 
@@ -17,7 +19,11 @@ pub struct Garbage {
     spans: Vec<Arc<Span>>,
     pels: VecDeque<Pel>,
     forgotten: Vec<Forgotten>,
-    values: Vec<Value>,
+    groups: Vec<Group>,
+    /// All groups of a stream.
+    group_maps: Vec<BTreeMap<Box<[u8]>, Arc<Group>>>,
+    strings: Vec<Vec<u8>>,
+    databases: Vec<Cleared>,
 }
 
 impl std::fmt::Debug for Garbage {
@@ -26,14 +32,28 @@ impl std::fmt::Debug for Garbage {
     }
 }
 
-/// Streams of fewer entries than this are freed where they are removed.
+/// What has fewer parts than this is freed where it is removed.
 const SMALL: u64 = 1000;
+
+/// Strings of fewer bytes are freed where they are removed.
+const SMALL_STRING_BYTES: usize = 1 << 20;
+
+/// Groups taken out of a stream that was removed, and keys out of a database, at a time.
+const GROUPS_PER_PIECE: usize = 16;
+const KEYS_PER_PIECE: usize = 100;
 
 impl Garbage {
     /// Takes a removed value.
     pub fn value(&mut self, value: Value) {
-        if let Value::Stream(stream) = value {
-            self.stream(*stream);
+        match value {
+            Value::Stream(stream) => self.stream(*stream),
+            Value::String(bytes) => {
+                if let Some(bytes) = Arc::into_inner(bytes)
+                    && bytes.capacity() >= SMALL_STRING_BYTES
+                {
+                    self.strings.push(bytes);
+                }
+            }
         }
     }
 
@@ -43,10 +63,18 @@ impl Garbage {
         if let Some(mut all) = stream.idempotence.and_then(Arc::into_inner) {
             self.forgotten(all.take());
         }
-        for group in stream.groups.into_values() {
-            if let Some(mut group) = Arc::into_inner(group) {
-                self.pel(group.take_pel());
-            }
+        if stream.groups.len() > GROUPS_PER_PIECE {
+            self.group_maps.push(stream.groups);
+        } else {
+            stream.groups.into_values().filter_map(Arc::into_inner).for_each(|group| self.group(group));
+        }
+    }
+
+    /// Takes a removed group.
+    pub fn group(&mut self, mut group: Group) {
+        self.pel(group.take_pel());
+        if (group.consumer_count() as u64).max(group.deferred()).max(group.held().known()) >= SMALL {
+            self.groups.push(group);
         }
     }
 
@@ -64,7 +92,7 @@ impl Garbage {
 
     /// Takes a removed pending list.
     pub fn pel(&mut self, pel: Pel) {
-        if pel.len() >= SMALL {
+        if pel.len() >= SMALL || pel.is_passing() {
             self.pels.push_back(pel);
         }
     }
@@ -76,9 +104,9 @@ impl Garbage {
         }
     }
 
-    /// Takes values whose number is large: each is looked at when its turn comes.
-    pub fn values(&mut self, values: impl Iterator<Item = Value>) {
-        self.values.extend(values);
+    /// Takes all that was in a database.
+    pub fn database(&mut self, cleared: Cleared) {
+        self.databases.push(cleared);
     }
 
     /// Nothing left?
@@ -87,7 +115,10 @@ impl Garbage {
             && self.spans.is_empty()
             && self.pels.is_empty()
             && self.forgotten.is_empty()
-            && self.values.is_empty()
+            && self.groups.is_empty()
+            && self.group_maps.is_empty()
+            && self.strings.is_empty()
+            && self.databases.is_empty()
     }
 
     /// Frees one piece; answers whether there may be more.
@@ -105,11 +136,31 @@ impl Garbage {
             if !forgotten.free_one() {
                 self.forgotten.pop();
             }
-        } else if let Some(value) = self.values.pop() {
-            self.value(value);
-            for value in self.values.split_off(self.values.len().saturating_sub(100)) {
-                self.value(value);
+        } else if let Some(group) = self.groups.last_mut() {
+            if !group.free_some() {
+                self.groups.pop();
             }
+        } else if let Some(map) = self.group_maps.last_mut() {
+            let some: Vec<Arc<Group>> =
+                std::iter::from_fn(|| map.pop_first()).map(|(_, group)| group).take(GROUPS_PER_PIECE).collect();
+            if map.is_empty() {
+                self.group_maps.pop();
+            }
+            some.into_iter().filter_map(Arc::into_inner).for_each(|group| self.group(group));
+        } else if let Some(bytes) = self.strings.last_mut() {
+            // Pages go back from the end; what is cut off is never looked at.
+            let kept = bytes.len().saturating_sub(SMALL_STRING_BYTES);
+            bytes.truncate(kept);
+            bytes.shrink_to_fit();
+            if kept == 0 {
+                self.strings.pop();
+            }
+        } else if let Some(database) = self.databases.last_mut() {
+            let some: Vec<Value> = database.take_values(KEYS_PER_PIECE).collect();
+            if database.is_empty() {
+                self.databases.pop();
+            }
+            some.into_iter().for_each(|value| self.value(value));
         }
         !self.is_empty()
     }

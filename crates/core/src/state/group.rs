@@ -3,7 +3,8 @@
 //! Invariants (see `check`): every pending entry belongs to a living consumer or to nobody, and each consumer's `pending`
 //! is the number of entries it has in the list. What nobody has was given back: *released*, and numbered in the order of
 //! release, or *deferred* until a time, and listed by it. What was passed over and not given yet is `held` (see there); it
-//! is not pending. Names are kept in byte order, because that is the order in which they show.
+//! is not pending. Names are kept in byte order, because that is the order in which they show. A consumer that is removed
+//! may leave work for [`Group::reap`]; no answer depends on it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,6 +23,15 @@ mod tag {
     pub const TOTALS: u8 = 3;
     pub const KEYS: u8 = 5;
 }
+
+/// What a consumer that goes has pending is taken out at once up to so many entries.
+const REAPED_AT_ONCE: u64 = 32;
+
+/// With more consumers than this that are gone and have entries in the list, the next one does a slice for them.
+const PASSING_MAX: usize = 16;
+
+/// Consumers, deferred and held entries of a removed group that are freed at once.
+const FREED_AT_ONCE: usize = 200;
 
 /// One consumer of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -308,10 +318,7 @@ impl Group {
         }
         let name: Arc<[u8]> = name.into();
         let consumer = Consumer { name: name.clone(), seen_ms: now_ms, active_ms: None, pending: 0 };
-        let of = self.free.pop().unwrap_or_else(|| {
-            self.consumers.push(None);
-            ConsumerRef(self.consumers.len() as u32 - 1)
-        });
+        let of = self.free_place();
         self.consumers[of.0 as usize] = Some(consumer);
         self.by_name.insert(name, of);
         of
@@ -330,17 +337,37 @@ impl Group {
     pub fn remove_consumer(&mut self, name: &[u8]) -> Option<u64> {
         let of = self.by_name.remove(name)?;
         let had = self.consumer(of).pending;
-        if had > 0 {
-            if self.options.key_field.is_some() {
-                let held = Arc::make_mut(&mut self.held);
-                self.pel.range_of(of, StreamId::MIN).for_each(|pending| held.pending_gone(pending.id));
-            }
-            let removed = self.pel.remove_consumer(of);
-            assert_eq!(removed, had, "a consumer's count is the number of its pending entries");
+        // Keys are free at once, whenever the entries are taken out of the list.
+        if had > 0 && self.options.key_field.is_some() {
+            let held = Arc::make_mut(&mut self.held);
+            self.pel.range_of(of, StreamId::MIN).for_each(|pending| held.pending_gone(pending.id));
         }
         self.consumers[of.0 as usize] = None;
-        self.free.push(of);
+        if had == 0 {
+            self.free.push(of);
+        } else {
+            self.pel.remove_consumer(of, had);
+            self.reap_soon(had);
+        }
         Some(had)
+    }
+
+    /// Consumers that are gone left something to do: a little is done at once, more waits for [`Group::reap`].
+    fn reap_soon(&mut self, entries: u64) {
+        let alone = self.pel.passing_count() == 1;
+        if alone && entries <= REAPED_AT_ONCE {
+            while self.reap() {}
+        } else if self.pel.passing_count() > PASSING_MAX {
+            self.reap();
+        }
+    }
+
+    /// Does a slice of the work that consumers that are gone have left; answers whether there is more. Nothing that can be
+    /// asked about the group changes by it.
+    pub fn reap(&mut self) -> bool {
+        let free = self.pel.reap();
+        self.free.extend(free);
+        self.pel.is_passing()
     }
 
     /// An entry is on the list: its holder counts it.
@@ -416,34 +443,72 @@ impl Group {
         if self.options.key_field.is_some() {
             Arc::make_mut(&mut self.held).pending_gone_in(from, to);
         }
-        let unowned: Vec<Pending> = self.pel.range_of(ConsumerRef::NOBODY, from).take_while(|p| p.id <= to).collect();
-        unowned.iter().for_each(|pending| self.note_gone(pending));
         let consumers = &mut self.consumers;
-        self.pel.remove_range(from, to, |of, count| {
-            if let Some(consumer) = consumers.get_mut(of.0 as usize).and_then(Option::as_mut) {
+        let mut unowned = 0;
+        let removed = self.pel.remove_range(from, to, |of, count| {
+            if of == ConsumerRef::NOBODY {
+                unowned += u64::from(count);
+            } else if let Some(consumer) = consumers.get_mut(of.0 as usize).and_then(Option::as_mut) {
                 consumer.pending -= u64::from(count);
             }
-        })
+        });
+        let mut deferred: Vec<(u64, StreamId)> = Vec::new();
+        if unowned > 0 && unowned < self.deferred() {
+            let parts = removed.range_of(ConsumerRef::NOBODY, StreamId::MIN).filter(Pending::is_deferred);
+            deferred.extend(parts.map(|pending| (pending.delivered_ms, pending.id)));
+        } else if unowned > 0 {
+            deferred.extend(self.deferred.iter().filter(|(_, id)| *id >= from && *id <= to));
+        }
+        self.released -= unowned - deferred.len() as u64;
+        deferred.iter().for_each(|entry| {
+            self.deferred.remove(entry);
+        });
+        removed
     }
 
-    /// Gives back all that a consumer has, in ID order, as if each had not been delivered the last time.
-    pub fn give_back_all(&mut self, of: ConsumerRef, first_order: u64) {
-        let mut order = first_order;
-        let count = self.pel.change_all_of(of, |pending| {
-            order += 1;
-            let deliveries = pending.deliveries.saturating_sub(1);
-            Pending { consumer: ConsumerRef::NOBODY, delivered_ms: order - 1, deliveries, ..pending }
-        });
-        self.consumer_mut(of).pending -= count;
-        self.released += count;
-        if count > 0 {
-            self.last_release = self.last_release.max(order - 1);
+    /// Gives back all that a consumer has, in ID order, as if each had not been delivered the last time. They share one
+    /// number in the order of release, in which the ID decides between equals.
+    pub fn give_back_all(&mut self, name: &[u8], order: u64) {
+        let Some(of) = self.find(name) else { return };
+        let had = self.consumer(of).pending;
+        if had == 0 {
+            return;
         }
+        self.released += had;
+        self.last_release = self.last_release.max(order);
+        // Its number stays with the entries until each of them says that nobody has it; it gets a new one.
+        let consumer = self.consumers[of.0 as usize].take().map(|consumer| Consumer { pending: 0, ..consumer });
+        let new = self.free_place();
+        if let Some(consumer) = &consumer {
+            self.by_name.insert(consumer.name.clone(), new);
+        }
+        self.consumers[new.0 as usize] = consumer;
+        self.pel.release_consumer(of, order);
+        self.reap_soon(had);
+    }
+
+    fn free_place(&mut self) -> ConsumerRef {
+        self.free.pop().unwrap_or_else(|| {
+            self.consumers.push(None);
+            ConsumerRef(self.consumers.len() as u32 - 1)
+        })
     }
 
     /// Takes the pending list out, for freeing it bit by bit.
     pub fn take_pel(&mut self) -> Pel {
         std::mem::take(&mut self.pel)
+    }
+
+    /// Frees a part of a group that was removed; answers whether there is more.
+    pub fn free_some(&mut self) -> bool {
+        for _ in 0..FREED_AT_ONCE {
+            self.consumers.pop();
+            self.by_name.pop_first();
+            self.deferred.pop_first();
+        }
+        // A snapshot that still shares what is held frees it itself.
+        let holds = Arc::get_mut(&mut self.held).is_some_and(|held| held.free_some(FREED_AT_ONCE));
+        holds || !(self.consumers.is_empty() && self.deferred.is_empty())
     }
 
     /// Appends the group in its canonical form: equal groups, equal bytes.
@@ -575,7 +640,8 @@ impl Group {
             return Err("names and consumers differ in number".to_owned());
         }
         let is_free = |of: &ConsumerRef| self.consumers.get(of.0 as usize).is_some_and(Option::is_none);
-        if self.by_name.len() + self.free.len() != self.consumers.len() || !self.free.iter().all(is_free) {
+        let empty = self.free.len() + self.pel.passing_count();
+        if self.by_name.len() + empty != self.consumers.len() || !self.free.iter().all(is_free) {
             return Err("the freed places are not the empty ones".to_owned());
         }
         Ok(())

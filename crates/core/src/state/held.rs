@@ -237,6 +237,29 @@ impl Held {
         self.ready.extend(waiting.into_keys());
     }
 
+    /// How many entries it knows: those held, and those pending with keys.
+    pub fn known(&self) -> u64 {
+        self.len() + self.pending_keys.len() as u64
+    }
+
+    /// Frees a part, of each kind at most `most`, of what nobody uses any more; answers whether there is more.
+    pub fn free_some(&mut self, most: usize) -> bool {
+        for _ in 0..most {
+            self.ids.pop_first();
+            self.due.pop_first();
+            self.ready.pop_first();
+            self.pending_keys.pop_first();
+            self.waiting_keys.pop_first();
+            if let Some(mut lane) = self.lanes.first_entry() {
+                lane.get_mut().waiting.pop_first();
+                if lane.get().waiting.is_empty() {
+                    lane.remove();
+                }
+            }
+        }
+        !(self.ids.is_empty() && self.pending_keys.is_empty() && self.lanes.is_empty())
+    }
+
     /// Appends what is held; nothing if nothing is.
     pub fn encode(&self, out: &mut Vec<u8>) {
         if self.is_empty() {

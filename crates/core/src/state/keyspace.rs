@@ -11,8 +11,10 @@ use indexmap::IndexMap;
 
 use crate::id::StreamId;
 use crate::limits::DATABASES;
+use crate::record::At;
 use crate::state::codec::{Corrupt, Reader, put_bytes};
 use crate::state::garbage::Garbage;
+use crate::state::settled::Settled;
 use crate::state::sizes::{SizeClass, Sizes};
 use crate::state::stream::Stream;
 
@@ -113,6 +115,8 @@ pub struct Database {
     timers: BTreeSet<(u64, Box<[u8]>)>,
     /// How large the values are.
     sizes: Sizes,
+    /// What trimming with ACKED remembers of streams.
+    pub settled: BTreeMap<Box<[u8]>, Settled>,
     /// Log position after the newest record that removed a key: what a reply about a missing key waits for.
     pub removed_position: u64,
     /// Log position after the newest SWAPDB: what a reply about any key here waits for.
@@ -126,6 +130,7 @@ impl Database {
             expiry: BTreeSet::new(),
             timers: BTreeSet::new(),
             sizes: Sizes::default(),
+            settled: BTreeMap::new(),
             removed_position: 0,
             swapped_position: 0,
         }
@@ -185,6 +190,7 @@ impl Database {
 
     /// Puts a slot under a key; answers what was there.
     pub fn insert(&mut self, key: &[u8], mut slot: Slot) -> Option<Slot> {
+        self.settled.remove(key);
         self.sizes.add(SizeClass::of(&slot.value));
         slot.timer_ms = slot.value.next_due_ms().unwrap_or(0);
         let timer_ms = slot.timer_ms;
@@ -222,6 +228,7 @@ impl Database {
     /// Takes a key away. The last key moves to its place: SCAN goes from the last place down and so misses none.
     pub fn remove(&mut self, key: &[u8]) -> Option<Slot> {
         let slot = self.keys.swap_remove(key)?;
+        self.settled.remove(key);
         self.sizes.remove(SizeClass::of(&slot.value));
         if slot.expire_ms != 0 {
             self.expiry.remove(&(slot.expire_ms, key.into()));
@@ -294,15 +301,42 @@ impl Database {
         self.swapped_position = position;
     }
 
-    /// Takes everything out.
-    pub fn clear(&mut self) -> impl Iterator<Item = Slot> + use<> {
-        self.expiry.clear();
-        self.timers.clear();
+    /// Takes everything out. Costs nothing: freeing it does.
+    fn clear(&mut self) -> Cleared {
+        self.settled.clear();
         self.sizes = Sizes::default();
         let hasher = self.keys.hasher().clone();
-        std::mem::replace(&mut self.keys, IndexMap::with_hasher(hasher)).into_iter().map(|(_, slot)| slot)
+        Cleared {
+            keys: std::mem::replace(&mut self.keys, IndexMap::with_hasher(hasher)).into_iter(),
+            times: std::mem::take(&mut self.expiry).into_iter(),
+            timers: std::mem::take(&mut self.timers).into_iter(),
+        }
     }
 }
+
+/// All that was in a database.
+pub struct Cleared {
+    keys: indexmap::map::IntoIter<Box<[u8]>, Slot>,
+    times: std::collections::btree_set::IntoIter<(u64, Box<[u8]>)>,
+    timers: std::collections::btree_set::IntoIter<(u64, Box<[u8]>)>,
+}
+
+impl Cleared {
+    /// Takes up to `most` values out, and frees what else there is of as many keys.
+    pub fn take_values(&mut self, most: usize) -> impl Iterator<Item = Value> {
+        self.times.by_ref().take(most).for_each(drop);
+        self.timers.by_ref().take(most).for_each(drop);
+        self.keys.by_ref().take(most).map(|(_, slot)| slot.value)
+    }
+
+    /// Nothing left?
+    pub fn is_empty(&self) -> bool {
+        self.keys.len() + self.times.len() + self.timers.len() == 0
+    }
+}
+
+/// Where a group is: its database, its key and its name.
+type GroupPlace = (usize, Box<[u8]>, Box<[u8]>);
 
 /// Parts of streams, by database and key: from the first ID to the second, both included.
 pub type Sweeps = BTreeMap<(usize, Box<[u8]>), (StreamId, StreamId)>;
@@ -326,6 +360,8 @@ pub struct State {
     /// Streams with `Retention::acked` whose entries are to be looked through for such as have become free, and from
     /// which ID on to which. Not part of snapshots: restoring such a stream notes it.
     pub sweeps: Sweeps,
+    /// Groups that have work left for [`Group::reap`](crate::state::group::Group::reap): by database, key and name.
+    reaps: BTreeSet<GroupPlace>,
     /// Number of the newest snapshot; 0 = none was yet. While it runs, a slot with a smaller `captured` is not in it.
     pub snapshot: u64,
     /// The snapshot that is being taken.
@@ -359,12 +395,23 @@ pub struct Captured {
 }
 
 /// A snapshot in the making. Keys are taken from the last place of the last database down, a few each turn; a key that
-/// is about to change is taken before. Keys only ever move to lower places, so none is missed.
-#[derive(Debug)]
+/// is about to change is taken before. Keys only ever move to lower places, so none is missed. A database that is emptied
+/// before its turn is taken from where it lies.
 struct Capture {
-    db: usize,
+    /// The number that each database had when the snapshot began, by its present number.
+    numbers: Vec<usize>,
+    /// Present numbers of the databases that are not done; the last is being walked, and is at `place`.
+    left: Vec<usize>,
     place: usize,
+    /// What databases held that were emptied since, and the numbers they had.
+    cleared: Vec<(usize, Cleared)>,
     taken: Vec<Captured>,
+}
+
+impl std::fmt::Debug for Capture {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Capture").field("left", &self.left).field("place", &self.place).finish_non_exhaustive()
+    }
 }
 
 impl State {
@@ -379,6 +426,7 @@ impl State {
             retires: false,
             orders: false,
             sweeps: BTreeMap::new(),
+            reaps: BTreeSet::new(),
             snapshot: 0,
             capture: None,
             measured: None,
@@ -401,8 +449,10 @@ impl State {
     pub fn snapshot_begin(&mut self) {
         assert!(self.capture.is_none(), "one snapshot at a time");
         self.snapshot += 1;
-        let db = self.databases.len() - 1;
-        self.capture = Some(Capture { db, place: self.databases[db].len(), taken: Vec::new() });
+        let all: Vec<usize> = (0..self.databases.len()).collect();
+        let place = self.databases.last().map_or(0, Database::len);
+        let (cleared, taken) = (Vec::new(), Vec::new());
+        self.capture = Some(Capture { numbers: all.clone(), left: all, place, cleared, taken });
     }
 
     /// Is one being taken?
@@ -413,7 +463,8 @@ impl State {
 
     /// Gives up the snapshot that is being taken.
     pub fn snapshot_abort(&mut self) {
-        self.capture = None;
+        let cleared = self.capture.take().map_or(Vec::new(), |capture| capture.cleared);
+        cleared.into_iter().for_each(|(_, cleared)| self.garbage.database(cleared));
     }
 
     /// Takes the key into the running snapshot, unless it is in it already.
@@ -423,27 +474,35 @@ impl State {
             && slot.captured < self.snapshot
         {
             slot.captured = self.snapshot;
-            capture.taken.push(Captured { db, key: key.into(), expire_ms: slot.expire_ms, value: slot.value.clone() });
+            let (db, expire_ms) = (capture.numbers[db], slot.expire_ms);
+            capture.taken.push(Captured { db, key: key.into(), expire_ms, value: slot.value.clone() });
         }
-    }
-
-    /// Takes all that is left into the running snapshot: before keys change places in a way that would lose them.
-    pub fn capture_all(&mut self) {
-        while self.capture.is_some() && self.capture_some(usize::MAX) {}
     }
 
     /// Takes up to `n` more keys; answers whether there are more to take.
     fn capture_some(&mut self, n: usize) -> bool {
         let Some(capture) = &mut self.capture else { return false };
         for _ in 0..n {
-            let db = &mut self.databases[capture.db];
+            if let Some((number, cleared)) = capture.cleared.last_mut() {
+                match cleared.keys.next() {
+                    Some((key, slot)) if slot.captured < self.snapshot => {
+                        let (db, expire_ms) = (*number, slot.expire_ms);
+                        capture.taken.push(Captured { db, key, expire_ms, value: slot.value });
+                    }
+                    Some((_, slot)) => self.garbage.value(slot.value),
+                    None => {
+                        let done = capture.cleared.pop();
+                        self.garbage.database(done.expect("it was there a moment ago").1);
+                    }
+                }
+                continue;
+            }
+            let Some(&present) = capture.left.last() else { return false };
+            let db = &mut self.databases[present];
             capture.place = capture.place.min(db.len());
             if capture.place == 0 {
-                if capture.db == 0 {
-                    return false;
-                }
-                capture.db -= 1;
-                capture.place = self.databases[capture.db].len();
+                capture.left.pop();
+                capture.place = capture.left.last().map_or(0, |&next| self.databases[next].len());
                 continue;
             }
             capture.place -= 1;
@@ -451,7 +510,8 @@ impl State {
             if slot.captured < self.snapshot {
                 slot.captured = self.snapshot;
                 let (key, value) = (key.into(), slot.value.clone());
-                capture.taken.push(Captured { db: capture.db, key, expire_ms: slot.expire_ms, value });
+                let db = capture.numbers[present];
+                capture.taken.push(Captured { db, key, expire_ms: slot.expire_ms, value });
             }
         }
         true
@@ -514,15 +574,71 @@ impl State {
         }
     }
 
+    /// Empties a database.
+    pub fn clear(&mut self, db: usize) {
+        self.note_removal_of_all(db);
+        let cleared = self.databases[db].clear();
+        match &mut self.capture {
+            Some(capture) if capture.left.contains(&db) => {
+                if capture.left.last() == Some(&db) {
+                    capture.place = 0;
+                }
+                capture.cleared.push((capture.numbers[db], cleared));
+            }
+            _ => self.garbage.database(cleared),
+        }
+    }
+
     /// Exchanges the contents of two databases.
     pub fn swap(&mut self, a: usize, b: usize) {
         self.databases.swap(a, b);
+        if let Some(capture) = &mut self.capture {
+            capture.numbers.swap(a, b);
+            for present in capture.left.iter_mut().filter(|present| **present == a || **present == b) {
+                *present = a + b - *present;
+            }
+        }
         for ((mut db, key), part) in std::mem::take(&mut self.sweeps) {
             if db == a || db == b {
                 db = a + b - db;
             }
             self.sweeps.insert((db, key), part);
         }
+        for (mut db, key, group) in std::mem::take(&mut self.reaps) {
+            if db == a || db == b {
+                db = a + b - db;
+            }
+            self.reaps.insert((db, key, group));
+        }
+    }
+
+    /// Notes that a group has work left for [`State::free_one`].
+    pub fn note_reap(&mut self, at: At<'_>, group: &[u8]) {
+        self.reaps.insert((at.db, at.key.into(), group.into()));
+    }
+
+    /// Has any group work left?
+    pub fn reaps(&self) -> bool {
+        !self.reaps.is_empty()
+    }
+
+    /// Is there something to free?
+    pub fn has_garbage(&self) -> bool {
+        self.reaps() || !self.garbage.is_empty()
+    }
+
+    /// Frees one piece of what was removed; answers whether there may be more. Nothing that can be asked changes by it.
+    pub fn free_one(&mut self) -> bool {
+        if let Some(place) = self.reaps.first().cloned() {
+            let (db, key, name) = &place;
+            let group = self.stream_mut(*db, key).and_then(|stream| stream.group_mut(name));
+            if !group.is_some_and(|group| group.reap()) {
+                self.reaps.remove(&place);
+            }
+        } else {
+            self.garbage.free_one();
+        }
+        self.has_garbage()
     }
 
     /// A version that no slot had before.
@@ -596,7 +712,7 @@ impl State {
     }
 
     /// All keys of a database are about to be removed.
-    pub fn note_removal_of_all(&mut self, db: usize) {
+    fn note_removal_of_all(&mut self, db: usize) {
         let version = self.next_version();
         for ((number, key), watched) in &mut self.watched_missing {
             if *number == db && self.databases[db].get_any(key).is_some() {

@@ -10,5 +10,6 @@ pub mod idempotence;
 pub mod keyspace;
 pub mod pending;
 pub mod retention;
+pub mod settled;
 pub mod sizes;
 pub mod stream;

@@ -213,6 +213,11 @@ impl Stream {
         }
     }
 
+    /// Does any group hold the entry?
+    pub fn is_held(&self, id: StreamId) -> bool {
+        self.groups.values().any(|group| group.held().contains(id))
+    }
+
     /// Is every group done with the entry?
     pub fn is_free(&self, id: StreamId) -> bool {
         self.groups.values().all(|group| group.is_done(id))

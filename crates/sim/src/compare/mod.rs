@@ -216,7 +216,7 @@ impl World {
             }
         }
         check::check(self.engine.state())?;
-        self.engine.state_mut().garbage.free_one();
+        self.engine.state_mut().free_one();
         self.go_on_with_snapshot()?;
         self.take_records();
         Ok(())

@@ -4,6 +4,7 @@
 //! Two numbers matter: how much a server gets done, and how much of its own processor time one operation costs. The
 //! second does not depend on how fast the load generator is, and is the one to trust on a small machine.
 
+pub mod growth;
 pub mod load;
 pub mod numbers;
 pub mod shapes;

@@ -1,4 +1,5 @@
-//! `cargo xtask bench peers`: our server, Redis and Valkey side by side.
+//! `cargo xtask bench peers`: our server, Redis and Valkey side by side. `cargo xtask bench growth`: what operations cost
+//! when the backlog grows.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ use serde_json::{Value as Json, json};
 use super::Answer;
 use crate::arguments::{Arguments, Stop, Syntax};
 use crate::bench::Measurement;
+use crate::bench::growth::{self, Figure, OPERATIONS};
 use crate::bench::numbers::Spread;
 use crate::bench::shapes::{SHAPES, Shape};
 use crate::parts::{Context, cargo, run_or_explain};
@@ -32,9 +34,18 @@ generator shares the machine, so trust the server's processor time more than the
   --requests N      operations a round, instead of each shape's own number
   --binary PATH     our server's binary, instead of building it
   --unix            over unix sockets instead of TCP on the loopback
+
+usage: cargo xtask bench growth [options]
+
+For each operation and size of the backlog: microseconds of a call, less a round trip, and behind it
+the longest PING of a second connection meanwhile.
+
+  --sizes LIST      entries, like 10k,100k,1m,5m (10k,100k,1m)
+  --peers           also Redis 8.2.3 and Valkey, at sizes up to 1m
+  --binary PATH     our server's binary, instead of building it
 ",
-    options: &["--shape", "--rounds", "--requests", "--binary"],
-    flags: &["--unix"],
+    options: &["--shape", "--rounds", "--requests", "--binary", "--sizes"],
+    flags: &["--unix", "--peers"],
     words: 1,
 };
 
@@ -51,8 +62,14 @@ const BUILD_PATIENCE: Duration = Duration::from_secs(30 * 60);
 /// When the arguments make no sense, a server does not start, or a reply is wrong.
 pub fn run(words: &[String]) -> Answer {
     let arguments = Arguments::parse(words, &SYNTAX)?;
-    if arguments.words() != ["peers"] {
-        return Err(Stop::Usage("what is to be measured? `bench peers`; --help tells more".into()));
+    match arguments.words() {
+        [word] if word == "peers" => {}
+        [word] if word == "growth" => return growth(&arguments),
+        _ => {
+            return Err(Stop::Usage(
+                "what is to be measured? `bench peers` or `bench growth`; --help tells more".into(),
+            ));
+        }
     }
     let names = arguments.all("--shape");
     if let Some(unknown) = names.iter().find(|name| !SHAPES.iter().any(|shape| shape.name == name.as_str())) {
@@ -73,6 +90,61 @@ pub fn run(words: &[String]) -> Answer {
     let path = write_results(&json!({"rounds": rounds, "unix": arguments.has("--unix"), "shapes": results}))?;
     println!("written to {}", path.display());
     Ok(true)
+}
+
+/// Peers that take seconds for one call are not asked for more than this.
+const PEER_SIZE_MAX: u64 = 1_000_000;
+
+fn growth(arguments: &Arguments) -> Answer {
+    let sizes = parse_sizes(arguments.one("--sizes").unwrap_or("10k,100k,1m"))?;
+    let mut binaries = vec![(OURS, our_binary(arguments.one("--binary"))?)];
+    if arguments.has("--peers") {
+        let context = Context::new(None);
+        binaries.extend([("redis", context.redis()?), ("valkey", context.valkey()?)]);
+    }
+    for (name, binary) in &binaries {
+        let sizes: Vec<u64> = sizes.iter().copied().filter(|&size| *name == OURS || size <= PEER_SIZE_MAX).collect();
+        let mut columns = Vec::new();
+        for &size in &sizes {
+            eprintln!("{name}, {size} entries");
+            let server = Server::start(binary, ARGUMENTS)?;
+            columns.push(growth::measure(&server, size).map_err(|e| server.complaint(&e))?);
+        }
+        print_growth(name, &sizes, &columns);
+    }
+    Ok(true)
+}
+
+fn print_growth(name: &str, sizes: &[u64], columns: &[Vec<Option<Figure>>]) {
+    println!("\n{name}: microseconds of a call / longest PING of another connection");
+    let head: String = sizes.iter().map(|size| format!("{size:>20}")).collect();
+    println!("  {:<32}{head}   a call grows", "");
+    for (row, operation) in OPERATIONS.iter().enumerate() {
+        let figures: Option<Vec<Figure>> = columns.iter().map(|column| column[row]).collect();
+        let Some(figures) = figures else {
+            println!("  {:<32}{:>20}", operation.name, "not known");
+            continue;
+        };
+        let cells: String =
+            figures.iter().map(|of| format!("{:>20}", format!("{:.0} / {:.0}", of.call_us, of.stall_us))).collect();
+        let costs: Vec<f64> = figures.iter().map(|figure| figure.call_us).collect();
+        println!("  {:<32}{cells}   {}", operation.name, growth::growth(sizes, &costs));
+    }
+}
+
+/// `10k,1m` as numbers, which ascend.
+fn parse_sizes(text: &str) -> Result<Vec<u64>, Stop> {
+    let size = |word: &str| {
+        let (digits, unit) = match word.to_ascii_lowercase() {
+            word if word.ends_with('k') => (word[..word.len() - 1].to_owned(), 1000),
+            word if word.ends_with('m') => (word[..word.len() - 1].to_owned(), 1_000_000),
+            word => (word, 1),
+        };
+        digits.parse::<u64>().ok().and_then(|n| n.checked_mul(unit)).filter(|&n| n >= 1000)
+    };
+    let sizes: Option<Vec<u64>> = text.split(',').map(size).collect();
+    let sizes = sizes.filter(|sizes| sizes.is_sorted_by(|a, b| a < b));
+    sizes.ok_or_else(|| Stop::Usage(format!("--sizes are numbers from 1000 on that ascend, like 10k,1m; not {text:?}")))
 }
 
 fn our_binary(given: Option<&str>) -> Result<PathBuf, String> {
@@ -180,6 +252,14 @@ fn write_results(results: &Json) -> Result<PathBuf, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_are_read() {
+        assert_eq!(parse_sizes("1k,20000,3M"), Ok(vec![1000, 20_000, 3_000_000]));
+        for text in ["", "1", "k", "2k,1k", "1k,", "1x"] {
+            assert!(parse_sizes(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn we_are_compared_with_the_best_peer_in_each_number() {

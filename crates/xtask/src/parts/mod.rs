@@ -76,6 +76,7 @@ pub const PARTS: &[Part] = &[
     part("work", "scenario: the pending list as work in progress", programs::work),
     part("laboratory", "scenario: the published laboratory, where its text is at hand", programs::laboratory),
     part("shapes", "every shape of the benchmark, run tiny", programs::shapes),
+    part("growth", "every operation of the growth benchmark, run tiny", programs::growth),
 ];
 
 /// The count in the last line of a test program, `N passed, N failed`.

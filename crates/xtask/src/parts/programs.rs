@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::context::{cargo, run_logged, run_or_explain, tail};
 use super::{Context, Outcome, Tally, parse_tally};
+use crate::bench::growth::{self, OPERATIONS};
 use crate::bench::shapes::SHAPES;
 use crate::{project_root, shared_folder, target_folder};
 
@@ -95,6 +96,24 @@ pub fn shapes(context: &Context) -> Outcome {
             Err(why) => {
                 tally.failed += 1;
                 tally.report.push_str(&format!("FAIL {}: {why}\n", shape.name));
+            }
+        }
+    }
+    Ok(tally)
+}
+
+/// Every operation of the growth benchmark at sizes that take no time, so that none stops working unnoticed. Measures
+/// nothing.
+pub fn growth(context: &Context) -> Outcome {
+    let mut tally = Tally::default();
+    for size in [1000, 4000] {
+        let server = context.start_server(&["--save", "", "--appendonly", "no"])?;
+        for (operation, figure) in OPERATIONS.iter().zip(growth::measure(&server, size)?) {
+            if figure.is_some() {
+                tally.passed += 1;
+            } else {
+                tally.failed += 1;
+                tally.report.push_str(&format!("FAIL {}: refused with {size} entries\n", operation.name));
             }
         }
     }

@@ -269,6 +269,16 @@ fn deliver(
 ) -> bool {
     let Some((mut stream, mut group)) = group(cx, key, name) else { return false };
     let (at, now_ms, no_ack) = (cx.at(key), cx.now_ms(), options.no_ack);
+    // Nothing to claim, nothing held and nothing new: the usual answer where many streams are read.
+    if options.claim_idle_ms.is_none()
+        && group.held().is_empty()
+        && stream.entries.last_id().is_none_or(|last| last <= group.last_delivered)
+    {
+        if !cx.again {
+            cx.emit_lazily(&Record::ConsumerSeen { at, group: name, consumer, now_ms, active: false });
+        }
+        return false;
+    }
     let start = reply.out.len();
     let mut room = Room::of(group, consumer);
     reply.pair();

@@ -147,7 +147,7 @@ fn memory(cx: &Cx<'_>, lines: &mut Lines<'_>) {
     lines.put("mem_aof_buffer", cx.engine_ref().log.len());
     lines.put("mem_replication_backlog", 0);
     lines.put("active_defrag_running", 0);
-    lines.put("lazyfree_pending_objects", u8::from(!cx.state().garbage.is_empty()));
+    lines.put("lazyfree_pending_objects", u8::from(cx.state().has_garbage()));
 }
 
 /// Memory of all connections' buffers.

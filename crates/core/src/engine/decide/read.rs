@@ -154,7 +154,7 @@ pub fn xread(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(
     let options = options(cx, args, false)?;
     let keys = args.slice(options.first, options.first + options.streams);
     let ids = args.from(options.first + options.streams);
-    let mut froms: SmallVec<[From; 8]> = SmallVec::new();
+    let mut froms: SmallVec<[(From, bool); 8]> = SmallVec::new();
     let mut ready = 0;
     for (key, id) in keys.iter().zip(ids.iter()) {
         let stream = cx.stream(key)?;
@@ -164,15 +164,15 @@ pub fn xread(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(
             b">" => return Err(Fault::XREAD_NEW),
             id => From::After(parse::id(id)?),
         };
-        froms.push(from);
         let has_entries = stream.and_then(|stream| stream.entries.last_id()).is_some_and(|last| match from {
             From::After(id) => last > id,
             _ => true,
         });
+        froms.push((from, has_entries));
         ready += usize::from(has_entries);
     }
     if ready == 0 {
-        let resolved = |place: usize| match froms[place] {
+        let resolved = |place: usize| match froms[place].0 {
             From::After(id) => Some(id),
             _ => None,
         };
@@ -182,9 +182,12 @@ pub fn xread(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(
     let start = reply.out.len();
     let mut budget = options.budget(start);
     let mut answered = 0;
-    for (key, from) in keys.iter().zip(froms) {
+    for (key, (from, has_entries)) in keys.iter().zip(froms) {
         if !budget.has_room(reply) {
             break;
+        }
+        if !has_entries {
+            continue;
         }
         let Some(stream) = cx.stream(key)? else { continue };
         let entries = &stream.entries;

@@ -1,7 +1,8 @@
 //! XTRIM, and the trimming of XADD.
 //!
 //! What goes is decided here and recorded as what it is: everything below an ID, or a list of IDs. Exact trimming finds
-//! its bound by rank; `~` removes whole blocks from the front.
+//! its bound by rank; `~` removes whole blocks from the front. ACKED does not look twice at entries that it found pending
+//! (`state::settled`).
 
 use super::options::{References, Threshold, TrimParser, Trimming};
 use crate::command::args::Args;
@@ -11,7 +12,11 @@ use crate::engine::fault::Fault;
 use crate::id::StreamId;
 use crate::record::{Ids, Record};
 use crate::resp::encode::Reply;
+use crate::state::group::Group;
 use crate::state::stream::Stream;
+
+/// Entries that `~` with ACKED looks at in one call; the next call goes on behind them.
+const LOOKS_MAX: usize = 10_000;
 
 /// XTRIM key MAXLEN|MINID [=|~] t [LIMIT n] [KEEPREF|DELREF|ACKED]
 pub fn xtrim(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
@@ -97,26 +102,27 @@ fn last_exactly(stream: &Stream, trimming: &Trimming) -> Option<StreamId> {
     }
 }
 
-/// Up to which ID `~` removes: the end of the last whole block that may go.
+/// Up to which ID `~` removes: the end of the last whole block that may go. Found by rank: the blocks in front of the
+/// first entry that stays.
 fn last_of_blocks(stream: &Stream, trimming: &Trimming) -> Option<StreamId> {
-    let (mut left, mut budget, mut last) = (stream.entries.len(), trimming.limit, None);
-    for node in stream.entries.nodes() {
-        let live = node.live as u64;
-        let may_go = match trimming.threshold {
-            Threshold::MaxLen(n) => left - live >= n,
-            Threshold::MinId(id) => node.last_live < id,
-        };
-        // ACKED walks past what it must keep; its limit counts what it removes.
-        if !may_go || (live > budget && trimming.references != References::Acked) {
-            break;
+    let entries = &stream.entries;
+    // ACKED walks past what it must keep; its limit counts what it removes.
+    let limit = if trimming.references == References::Acked { u64::MAX } else { trimming.limit };
+    let before = |id: StreamId| Some(entries.range_rev(StreamId::MIN, id.prev()?).next()?.id);
+    let whole = |most: u64| match entries.nth(most) {
+        Some(kept) => before(entries.node_at(kept)?.first_live),
+        None => entries.last_id(),
+    };
+    match trimming.threshold {
+        Threshold::MaxLen(n) => whole(entries.len().saturating_sub(n).min(limit)),
+        Threshold::MinId(id) => {
+            let last = match entries.node_at(id) {
+                Some(node) if node.last_live >= id => before(node.first_live),
+                node => node.map(|node| node.last_live),
+            }?;
+            Some(last.min(whole(limit)?))
         }
-        left -= live;
-        if trimming.references != References::Acked {
-            budget -= live;
-        }
-        last = Some(node.last_live);
     }
-    last
 }
 
 /// ACKED: removes the free entries, oldest first, until the threshold holds.
@@ -129,33 +135,23 @@ fn trim_free(cx: &mut Cx<'_>, key: &[u8], trimming: &Trimming, last: Option<Stre
         Threshold::MaxLen(n) => (entries.len().saturating_sub(n), last),
         Threshold::MinId(_) => (u64::MAX, last),
     };
-    // Nothing beyond the position of the slowest group is free.
-    let slowest = stream.groups.values().map(|group| group.last_delivered).min().unwrap_or(StreamId::MAX);
-    let end = end.min(slowest);
-    if end == StreamId::MIN {
+    let most = most.min(trimming.limit);
+    if most == 0 {
         return 0;
     }
-    let mut free = Vec::new();
-    let mut kept = false;
-    for entry in entries.range(StreamId::MIN, end) {
-        if free.len() as u64 == most.min(trimming.limit) {
-            break;
-        }
-        if !stream.is_free(entry.id) {
-            kept = true;
-        } else {
-            free.push((entry.id, kept));
-        }
-    }
+    let looks = if trimming.approximate { LOOKS_MAX } else { usize::MAX };
+    let db = cx.db;
+    let free = cx.engine().state_mut().find_free(db, key, end, most, looks);
+    let Ok(Some(stream)) = cx.stream(key) else { return 0 };
+    // What stands at the very front is a stretch: one ID says it.
+    let front = stream.entries.range(StreamId::MIN, StreamId::MAX).zip(&free);
+    let in_front = front.take_while(|(entry, id)| entry.id == **id).count();
     let at = cx.at(key);
-    // Without a hole among them the entries are a stretch from the front: one ID says it.
-    let in_front = free.iter().take_while(|(_, kept)| !kept).count();
     if in_front > 0 {
-        remove_front(cx, key, free[in_front - 1].0);
+        remove_front(cx, key, free[in_front - 1]);
     }
-    let holes: Vec<StreamId> = free[in_front..].iter().map(|&(id, _)| id).collect();
-    if !holes.is_empty() {
-        cx.emit(&Record::TrimEntries { at, ids: Ids::Slice(&holes) });
+    if in_front < free.len() {
+        cx.emit(&Record::TrimEntries { at, ids: Ids::Slice(&free[in_front..]) });
     }
     free.len() as u64
 }
@@ -163,16 +159,11 @@ fn trim_free(cx: &mut Cx<'_>, key: &[u8], trimming: &Trimming, last: Option<Stre
 /// DELREF: takes everything up to an ID off every group's pending list.
 fn release_up_to(cx: &mut Cx<'_>, key: &[u8], last: StreamId) {
     let Ok(Some(stream)) = cx.stream(key) else { return };
-    let pending: Vec<(Box<[u8]>, Vec<StreamId>)> = stream
-        .groups
-        .iter()
-        .filter_map(|(name, group)| {
-            let ids: Vec<_> = group.pel().range(StreamId::MIN).map(|p| p.id).take_while(|&id| id <= last).collect();
-            (!ids.is_empty()).then(|| (name.clone(), ids))
-        })
-        .collect();
-    for (group, ids) in pending {
+    let begins = |group: &Group| group.pel().first().is_some_and(|first| first <= last);
+    let holders: Vec<Box<[u8]>> =
+        stream.groups.iter().filter(|(_, group)| begins(group)).map(|(name, _)| name.clone()).collect();
+    for group in holders {
         let at = cx.at(key);
-        cx.emit(&Record::Acknowledge { at, group: &group, ids: Ids::Slice(&ids) });
+        cx.emit(&Record::DropRange { at, group: &group, from: StreamId::MIN, to: last });
     }
 }

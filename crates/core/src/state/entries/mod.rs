@@ -436,6 +436,12 @@ impl Entries {
         })
     }
 
+    /// The last block that begins at or before this ID.
+    pub fn node_at(&self, id: StreamId) -> Option<NodeInfo> {
+        let view = self.view(self.locate(id)?);
+        Some(NodeInfo { first_live: view.first, last_live: view.last, live: view.live })
+    }
+
     /// Number of blocks that hold live entries.
     pub fn node_count(&self) -> usize {
         self.sealed + usize::from(self.open.live > 0)

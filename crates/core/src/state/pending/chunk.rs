@@ -322,24 +322,6 @@ impl Chunk {
         Chunk::from_columns(len, &columns)
     }
 
-    /// This chunk without the entries of `consumer`, or `None` if nothing is left.
-    pub fn without(&self, consumer: ConsumerRef) -> Option<Chunk> {
-        let mut columns = [[0; PENDING_PER_CHUNK]; COLUMNS];
-        for (column, values) in columns.iter_mut().enumerate() {
-            self.view(column).read_all(values);
-        }
-        let keeps = columns[CONSUMER].map(|value| value != u64::from(consumer.0));
-        let mut len = 0;
-        for values in &mut columns {
-            len = 0;
-            for index in 0..self.len() {
-                values[len] = values[index];
-                len += usize::from(keeps[index]);
-            }
-        }
-        (len > 0).then(|| Chunk::from_columns(len, &columns))
-    }
-
     /// Makes the columns able to hold values between `low` and `high`, and the buffer `more` further entries. The entry at
     /// `replaced` is about to be overwritten: its present values do not count and may be lost.
     fn fit(&mut self, low: &Row, high: &Row, replaced: Option<usize>, more: usize) {

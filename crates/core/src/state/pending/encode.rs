@@ -56,7 +56,7 @@ impl Pel {
     pub fn decode(reader: &mut Reader<'_>) -> Result<Pel, Corrupt> {
         let corrupt = Corrupt { what: "pending entries" };
         let total = reader.count(corrupt.what)? as u64;
-        let mut pel = Pel { nodes: Vec::new(), len: total };
+        let mut pel = Pel { len: total, ..Pel::default() };
         let mut chunks: Vec<ChunkRef> = Vec::new();
         let mut buffer: Vec<Pending> = Vec::new();
         let mut before: Option<Pending> = None;

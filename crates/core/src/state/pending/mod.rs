@@ -14,6 +14,8 @@
 //! A clone is a frozen copy for the price of the root; what it shares is copied piece by piece when it changes.
 //! Nothing here walks the whole list, except [`Pel::encode`], [`Pel::check`] and comparing.
 //!
+//! What a consumer had that is gone stays in the tree for a while, and is seen nowhere: `passing.rs`.
+//!
 //! Invariants: IDs ascend strictly; no chunk and no node is empty; every total equals what it sums up
 //! ([`Pel::check`] says all of them). It must never depend on how the list came about: equal contents answer alike and
 //! encode alike.
@@ -22,6 +24,7 @@ mod chunk;
 mod column;
 mod encode;
 mod node;
+mod passing;
 mod query;
 #[cfg(test)]
 mod tests;
@@ -29,6 +32,7 @@ mod tests;
 use crate::id::StreamId;
 use chunk::{Chunk, Shared};
 use node::{NodeRef, Shape, sort_key};
+use passing::{Fate, Passing, fate_of, gone_in, see};
 
 pub use query::Range;
 
@@ -92,7 +96,14 @@ pub fn idle_bound(now_ms: u64, min_idle_ms: u64) -> u64 {
 #[derive(Clone, Default)]
 pub struct Pel {
     nodes: Vec<NodeRef>,
+    /// Entries in the tree.
     len: u64,
+    /// Consumers that are gone and have entries in the tree, sorted.
+    passing: Vec<Passing>,
+    /// How many of the entries in the tree are gone with them.
+    gone: u64,
+    /// Before the node that holds this ID nothing is left to do for them.
+    reaped: StreamId,
 }
 
 /// A part of a list that was taken out of it, to be dropped when there is time.
@@ -112,13 +123,15 @@ impl Detached {
 
 impl Pel {
     /// Number of entries.
+    #[inline]
     pub fn len(&self) -> u64 {
-        self.len
+        self.len - self.gone
     }
 
     /// No entries?
+    #[inline]
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
     /// Memory that the list takes, in bytes, without the allocator's share. Looks at every chunk.
@@ -128,33 +141,52 @@ impl Pel {
 
     /// The smallest ID.
     pub fn first(&self) -> Option<StreamId> {
+        if self.is_passing() {
+            return self.range(StreamId::MIN).next().map(|entry| entry.id);
+        }
         self.nodes.first().map(|node| node.first)
     }
 
     /// The greatest ID.
     pub fn last(&self) -> Option<StreamId> {
+        if self.is_passing() {
+            let nodes = self.nodes.iter().rev().filter(|node| node.len > gone_in(&self.passing, node));
+            let mut chunks = nodes.flat_map(|node| node.node.chunks.iter().rev());
+            return chunks.find_map(|chunk| {
+                let seen = |index| see(&self.passing, chunk.chunk.entry(index)).map(|entry| entry.id);
+                (0..chunk.chunk.len()).rev().find_map(seen)
+            });
+        }
+        self.last_in_tree()
+    }
+
+    /// The greatest ID in the tree, be it of an entry that is gone.
+    fn last_in_tree(&self) -> Option<StreamId> {
         self.nodes.last().and_then(NodeRef::last)
     }
 
     /// The smallest delivery time, in Unix milliseconds. Looks at the root alone.
     pub fn oldest_time(&self) -> Option<u64> {
+        if self.is_passing() {
+            return self.oldest_first(u64::MAX, 1).first().map(|entry| entry.delivered_ms);
+        }
         self.nodes.iter().map(|node| node.min_time).min()
     }
 
     /// The entry of this ID.
     pub fn get(&self, id: StreamId) -> Option<Pending> {
         let (node, chunk, index) = self.locate(id)?;
-        Some(self.nodes[node].node.chunks[chunk].chunk.entry(index))
+        see(&self.passing, self.nodes[node].node.chunks[chunk].chunk.entry(index))
     }
 
     /// Is this ID pending?
     pub fn contains(&self, id: StreamId) -> bool {
-        self.locate(id).is_some()
+        if self.is_passing() { self.get(id).is_some() } else { self.locate(id).is_some() }
     }
 
     /// Inserts the entry, or replaces the one of the same ID, which it returns.
     pub fn put(&mut self, entry: Pending) -> Option<Pending> {
-        if self.last().is_none_or(|last| last < entry.id) {
+        if self.last_in_tree().is_none_or(|last| last < entry.id) {
             let shared =
                 Shared { consumer: entry.consumer, delivered_ms: entry.delivered_ms, deliveries: entry.deliveries };
             self.append(&[entry.id], shared);
@@ -172,7 +204,9 @@ impl Pel {
         }
         let replaced = self.nodes[at].put(&entry);
         self.len += u64::from(replaced.is_none());
-        replaced
+        let seen = see(&self.passing, replaced?);
+        self.gone -= u64::from(seen.is_none());
+        seen
     }
 
     /// Puts in what one delivery delivered: `ids` in ascending order, all with the same owner, time and number of
@@ -187,7 +221,7 @@ impl Pel {
         mut replaced: impl FnMut(Pending),
     ) {
         debug_assert!(ids.is_sorted_by(|a, b| a < b));
-        let new = match self.last() {
+        let new = match self.last_in_tree() {
             Some(last) => ids.partition_point(|id| *id <= last),
             None => 0,
         };
@@ -202,6 +236,9 @@ impl Pel {
     /// Takes out the entry of this ID.
     pub fn remove(&mut self, id: StreamId) -> Option<Pending> {
         let (at, chunk, index) = self.locate(id)?;
+        if self.is_passing() {
+            see(&self.passing, self.nodes[at].node.chunks[chunk].chunk.entry(index))?;
+        }
         let (removed, shape) = self.nodes[at].remove(chunk, index);
         self.len -= 1;
         match shape {
@@ -212,38 +249,15 @@ impl Pel {
                 self.give_memory_back();
             }
         }
-        Some(removed)
-    }
-
-    /// Takes out all entries of `consumer` and returns how many they were. Nodes that have none are not touched; of the
-    /// others each chunk that has some is packed anew, once.
-    pub fn remove_consumer(&mut self, consumer: ConsumerRef) -> u64 {
-        let mut removed = 0;
-        let mut kept: Vec<NodeRef> = Vec::with_capacity(self.nodes.len());
-        for mut node in std::mem::take(&mut self.nodes) {
-            if node.node.count_of(consumer) > 0 {
-                removed += u64::from(node.remove_consumer(consumer));
-            }
-            if node.len == 0 {
-                continue;
-            }
-            match kept.last_mut() {
-                Some(last) if last.joins(&node) => last.join(node),
-                _ => kept.push(node),
-            }
-        }
-        self.nodes = kept;
-        self.len -= removed;
-        self.give_memory_back();
-        removed
+        see(&self.passing, removed)
     }
 
     /// Takes out everything between two IDs, both included. `gone` hears how many of each consumer that were; the entries
     /// come back as a list, whose nodes are those that lay wholly inside. Costs the nodes taken out, and the entries of
     /// the two at the edges.
     pub fn remove_range(&mut self, from: StreamId, to: StreamId, mut gone: impl FnMut(ConsumerRef, u32)) -> Pel {
-        let mut removed = Pel::default();
-        if from > to || self.is_empty() {
+        let mut removed = Pel { passing: self.passing.clone(), ..Pel::default() };
+        if from > to {
             return removed;
         }
         let first = self.node_of(from);
@@ -259,9 +273,17 @@ impl Pel {
         }
         removed.len = removed.nodes.iter().map(|node| u64::from(node.len)).sum();
         self.len -= removed.len;
+        removed.gone = removed.nodes.iter().map(|node| u64::from(gone_in(&self.passing, node))).sum();
+        self.gone -= removed.gone;
         self.nodes.splice(first..first, left);
         for node in &removed.nodes {
-            node.node.owners().for_each(|(consumer, count)| gone(consumer, count));
+            for (consumer, count) in node.node.owners() {
+                match fate_of(&self.passing, consumer) {
+                    None => gone(consumer, count),
+                    Some(Fate::Released(_)) => gone(ConsumerRef::NOBODY, count),
+                    Some(Fate::Gone) => {}
+                }
+            }
         }
         if first < self.nodes.len() {
             self.join_around(first);
@@ -270,22 +292,12 @@ impl Pel {
         removed
     }
 
-    /// Makes every entry of `consumer` what `change` says, in ID order; their IDs stay. Answers how many they were. Each
-    /// chunk that has some is packed anew, once.
-    pub fn change_all_of(&mut self, consumer: ConsumerRef, mut change: impl FnMut(Pending) -> Pending) -> u64 {
-        let mut changed = 0;
-        for node in self.nodes.iter_mut().filter(|node| node.node.count_of(consumer) > 0) {
-            changed += u64::from(node.node.count_of(consumer));
-            node.change_all_of(consumer, &mut change);
-        }
-        changed
-    }
-
     /// Takes a part out, from the end, so that a list of millions can be freed in slices: dropping the part is short
     /// work. `None` when the list is empty.
     pub fn pop_node(&mut self) -> Option<Detached> {
         let node = self.nodes.pop()?;
         self.len -= u64::from(node.len);
+        self.gone -= u64::from(gone_in(&self.passing, &node));
         Some(Detached(node))
     }
 
@@ -302,6 +314,13 @@ impl Pel {
         let total: u64 = self.nodes.iter().map(|node| u64::from(node.len)).sum();
         if total != self.len {
             return Err(format!("{total} entries, noted as {}", self.len));
+        }
+        let gone: u64 = self.nodes.iter().map(|node| u64::from(gone_in(&self.passing, node))).sum();
+        if gone != self.gone {
+            return Err(format!("{gone} entries of consumers that are gone, noted as {}", self.gone));
+        }
+        if !self.passing.is_sorted_by(|a, b| a.consumer < b.consumer) {
+            return Err("consumers that are gone are noted out of order".to_owned());
         }
         Ok(())
     }
@@ -357,7 +376,7 @@ impl Pel {
 impl PartialEq for Pel {
     /// Equal contents, whatever the shape of the trees.
     fn eq(&self, other: &Pel) -> bool {
-        self.len == other.len && self.range(StreamId::MIN).eq(other.range(StreamId::MIN))
+        self.len() == other.len() && self.range(StreamId::MIN).eq(other.range(StreamId::MIN))
     }
 }
 

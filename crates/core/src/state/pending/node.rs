@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use super::chunk::{Chunk, Shared};
+use super::passing::{Passing, see};
 use super::{ConsumerRef, Pending};
 use crate::id::StreamId;
 use crate::limits::{CHUNKS_PER_NODE, PENDING_PER_CHUNK};
@@ -405,50 +406,58 @@ impl NodeRef {
         self.min_time = self.min_time.min(right.min_time);
     }
 
-    /// Takes out the entries of `consumer`, which has some here; returns how many. The node may then be empty.
-    pub fn remove_consumer(&mut self, consumer: ConsumerRef) -> u32 {
+    /// Makes up to `most` chunks what the fates of consumers that are gone make of them; returns how many entries went. The
+    /// node may then be empty.
+    pub fn settle(&mut self, passing: &[Passing], mut most: usize) -> u32 {
         let node = Arc::make_mut(&mut self.node);
-        let count = node.count_of(consumer);
-        self.len -= count;
-        if self.len == 0 {
-            node.chunks.clear();
-            return count;
-        }
-        node.owners.retain(|owner| owner.0 != consumer);
         let mut kept: Vec<ChunkRef> = Vec::with_capacity(node.chunks.len());
+        let mut entries: Vec<Pending> = Vec::with_capacity(PENDING_PER_CHUNK);
+        let (mut removed, mut renamed) = (0, 0);
+        // How many entries of each consumer, by its place in `passing`, are not its any more.
+        let mut taken = vec![0; passing.len()];
         for mut target in std::mem::take(&mut node.chunks) {
-            if target.may_have(consumer) && target.chunk.has_consumer(consumer) {
-                match target.chunk.without(consumer) {
-                    Some(rest) => target = ChunkRef::of(rest),
-                    None => continue,
-                }
+            let has = |of: &Passing| target.may_have(of.consumer) && target.chunk.has_consumer(of.consumer);
+            if most == 0 || !passing.iter().any(has) {
+                kept.push(target);
+                continue;
             }
+            most -= 1;
+            entries.clear();
+            for entry in target.chunk.entries() {
+                let seen = see(passing, entry);
+                if let Ok(at) = passing.binary_search_by_key(&entry.consumer, |passing| passing.consumer) {
+                    taken[at] += 1;
+                    renamed += u32::from(seen.is_some());
+                    removed += u32::from(seen.is_none());
+                }
+                entries.extend(seen);
+            }
+            if entries.is_empty() {
+                continue;
+            }
+            target = ChunkRef::of(Chunk::from_entries(&entries));
             match kept.last_mut() {
                 Some(last) if last.joins(&target) => *last = ChunkRef::of(last.chunk.joined(&target.chunk)),
                 _ => kept.push(target),
             }
         }
         node.chunks = kept;
-        node.give_memory_back();
-        self.first = node.chunks[0].first;
-        self.min_time = node.min_time();
-        count
-    }
-
-    /// Makes every entry of `consumer` what `change` says.
-    pub fn change_all_of(&mut self, consumer: ConsumerRef, mut change: impl FnMut(Pending) -> Pending) {
-        let renewed = self.node.chunks.iter().map(|target| {
-            if !target.may_have(consumer) || !target.chunk.has_consumer(consumer) {
-                return target.clone();
+        node.owners.retain_mut(|(consumer, count)| {
+            if let Ok(at) = passing.binary_search_by_key(consumer, |passing| passing.consumer) {
+                *count -= taken[at];
             }
-            let entries: Vec<Pending> = target
-                .chunk
-                .entries()
-                .map(|entry| if entry.consumer == consumer { change(entry) } else { entry })
-                .collect();
-            ChunkRef::of(Chunk::from_entries(&entries))
+            *count > 0
         });
-        *self = NodeRef::of_chunks(renewed.collect());
+        if renamed > 0 {
+            node.add_owner(ConsumerRef::NOBODY, renamed);
+        }
+        self.len -= removed;
+        if let Some(first) = node.chunks.first() {
+            self.first = first.first;
+            node.give_memory_back();
+            self.min_time = node.min_time();
+        }
+        removed
     }
 
     /// Everything that must hold of a node, what the references say of it included.

@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 
 use super::chunk::Chunk;
 use super::node::{ChunkRef, NodeRef};
+use super::passing::{Fate, Passing, chunk_time, fate_of, gone_in, is_gone, node_time, see, unowned_in};
 use super::{ConsumerRef, Pel, Pending};
 use crate::id::StreamId;
 
@@ -21,12 +22,46 @@ pub struct Range<'a> {
     consumer: Option<ConsumerRef>,
     /// Only what was delivered at or before this time.
     bound_ms: u64,
+    /// Consumers whose entries are not what they seem. Not needed to find those of a consumer that lives: then there are
+    /// none here.
+    passing: &'a [Passing],
 }
 
 impl Range<'_> {
+    /// Can the node have something to offer?
+    fn admits(&self, node: &NodeRef) -> bool {
+        if !self.passing.is_empty() {
+            return node.len > gone_in(self.passing, node);
+        }
+        node.min_time <= self.bound_ms && self.consumer.is_none_or(|consumer| node.node.count_of(consumer) > 0)
+    }
+
+    fn admits_chunk(&self, chunk: &ChunkRef) -> bool {
+        if !self.passing.is_empty() {
+            return !is_gone(self.passing, chunk);
+        }
+        chunk.min_time <= self.bound_ms && self.consumer.is_none_or(|consumer| chunk.may_have(consumer))
+    }
+
+    /// The next entry of a chunk, where entries are not what they seem.
+    #[cold]
+    fn next_seen(&mut self, chunk: &Chunk) -> Option<Pending> {
+        while self.index < chunk.len() {
+            let entry = see(self.passing, chunk.entry(self.index));
+            self.index += 1;
+            let wanted = |entry: &Pending| {
+                entry.delivered_ms <= self.bound_ms && self.consumer.is_none_or(|consumer| entry.consumer == consumer)
+            };
+            if let Some(entry) = entry.filter(wanted) {
+                return Some(entry);
+            }
+        }
+        None
+    }
+
     fn enter_node(&mut self) -> Option<()> {
-        for node in self.nodes.by_ref() {
-            if node.min_time <= self.bound_ms && self.consumer.is_none_or(|consumer| node.node.count_of(consumer) > 0) {
+        while let Some(node) = self.nodes.next() {
+            if self.admits(node) {
                 self.chunks = node.node.chunks.iter();
                 return Some(());
             }
@@ -36,8 +71,8 @@ impl Range<'_> {
 
     fn enter_chunk(&mut self) -> Option<()> {
         loop {
-            for chunk in self.chunks.by_ref() {
-                if chunk.min_time <= self.bound_ms && self.consumer.is_none_or(|consumer| chunk.may_have(consumer)) {
+            while let Some(chunk) = self.chunks.next() {
+                if self.admits_chunk(chunk) {
                     self.chunk = Some(&chunk.chunk);
                     self.index = 0;
                     return Some(());
@@ -54,7 +89,11 @@ impl Iterator for Range<'_> {
     fn next(&mut self) -> Option<Pending> {
         loop {
             if let Some(chunk) = self.chunk {
-                if let Some(index) = chunk.next_match(self.index, self.bound_ms, self.consumer) {
+                if !self.passing.is_empty() {
+                    if let Some(entry) = self.next_seen(chunk) {
+                        return Some(entry);
+                    }
+                } else if let Some(index) = chunk.next_match(self.index, self.bound_ms, self.consumer) {
                     self.index = index + 1;
                     return Some(chunk.entry(index));
                 }
@@ -91,12 +130,14 @@ impl Pel {
 
     fn matching(&self, from: StreamId, bound_ms: u64, consumer: Option<ConsumerRef>) -> Range<'_> {
         let at = self.node_of(from);
-        let mut range =
-            Range { nodes: self.nodes[at..].iter(), chunks: [].iter(), chunk: None, index: 0, consumer, bound_ms };
+        let lives = |of: ConsumerRef| of != ConsumerRef::NOBODY && fate_of(&self.passing, of).is_none();
+        let passing: &[Passing] = if consumer.is_some_and(lives) { &[] } else { &self.passing };
+        let (nodes, chunks) = (self.nodes[at..].iter(), [].iter());
+        let mut range = Range { nodes, chunks, chunk: None, index: 0, consumer, bound_ms, passing };
         // Only the first chunk can begin before `from`. A node that has nothing to offer is not entered at all.
         if let Some(node) = self.nodes.get(at).filter(|node| node.first < from) {
             range.nodes.next();
-            if node.min_time <= bound_ms && consumer.is_none_or(|consumer| node.node.count_of(consumer) > 0) {
+            if range.admits(node) {
                 let chunk = node.node.chunk_of(from);
                 range.chunks = node.node.chunks[chunk..].iter();
                 if range.enter_chunk().is_some()
@@ -118,17 +159,42 @@ impl Pel {
         let chunk = &node.node.chunks[chunk_at];
         let nodes: u64 = self.nodes[..at].iter().map(|node| u64::from(node.len)).sum();
         let chunks: u64 = node.node.chunks[..chunk_at].iter().map(|chunk| u64::from(chunk.len)).sum();
-        nodes + chunks + chunk.chunk.find(id).unwrap_or_else(|index| index) as u64
+        let index = chunk.chunk.find(id).unwrap_or_else(|index| index);
+        let before = nodes + chunks + index as u64;
+        if self.is_passing() { before - self.gone_before(at, chunk_at, index) } else { before }
+    }
+
+    /// How many entries before a place are gone.
+    #[cold]
+    fn gone_before(&self, node_at: usize, chunk_at: usize, index: usize) -> u64 {
+        let passing = &self.passing;
+        let nodes: u64 = self.nodes[..node_at].iter().map(|node| u64::from(gone_in(passing, node))).sum();
+        let node = &self.nodes[node_at];
+        if gone_in(passing, node) == 0 {
+            return nodes;
+        }
+        let gone = |consumer: &ConsumerRef| fate_of(passing, *consumer) == Some(Fate::Gone);
+        let in_chunk = |chunk: &ChunkRef| match chunk.chunk.only_consumer() {
+            Some(consumer) if gone(&consumer) => usize::from(chunk.len),
+            Some(_) => 0,
+            None => chunk.chunk.consumers().filter(gone).count(),
+        };
+        let chunks: usize = node.node.chunks[..chunk_at].iter().map(in_chunk).sum();
+        let entries = node.node.chunks[chunk_at].chunk.consumers().take(index).filter(gone).count();
+        nodes + (chunks + entries) as u64
     }
 
     /// How many entries stand between two IDs, both included.
     pub fn count_in(&self, from: StreamId, to: StreamId) -> u64 {
-        let end = to.next().map_or(self.len, |end| self.rank(end));
+        let end = to.next().map_or(self.len(), |end| self.rank(end));
         end.saturating_sub(self.rank(from))
     }
 
     /// The ID that stands `n` places after the first that is not below `from`. Looks at the lengths of nodes and chunks.
     pub fn nth_from(&self, from: StreamId, n: u64) -> Option<StreamId> {
+        if self.is_passing() {
+            return self.range(from).nth(usize::try_from(n).ok()?).map(|entry| entry.id);
+        }
         let at = self.node_of(from);
         let mut skip = n;
         for (place, node) in self.nodes[at..].iter().enumerate() {
@@ -170,6 +236,7 @@ impl Pel {
     fn oldest(&self, bound_ms: u64, limit: usize, owned: bool) -> Vec<Pending> {
         // The key of a part is not above that of anything in it: its smallest time, its first ID. So whatever comes up
         // as an entry is the next one. Of the parts of an open part only the next is queued: the others are not before it.
+        let passing = self.passing.as_slice();
         let mut open: BinaryHeap<Reverse<(u64, StreamId, Part)>> = BinaryHeap::new();
         let offer = |open: &mut BinaryHeap<_>, time: u64, id: StreamId, part: Part| {
             if time <= bound_ms {
@@ -177,8 +244,9 @@ impl Pel {
             }
         };
         for (node_at, node) in self.nodes.iter().enumerate() {
-            if !owned || node.node.count_of(ConsumerRef::NOBODY) < node.len {
-                offer(&mut open, node.min_time, node.first, Part::Node(node_at));
+            let passed_over = gone_in(passing, node) + if owned { unowned_in(passing, node) } else { 0 };
+            if passed_over < node.len {
+                offer(&mut open, node_time(passing, node), node.first, Part::Node(node_at));
             }
         }
         let mut found = Vec::new();
@@ -189,26 +257,28 @@ impl Pel {
                 Part::Node(node_at) => (node_at, Some(None), None),
                 Part::Chunk(node_at, chunk_at) => (node_at, Some(Some((time, chunk_at))), Some((chunk_at, None))),
                 Part::Entry(node_at, chunk_at, index) => {
-                    found.push(self.nodes[node_at].node.chunks[chunk_at].chunk.entry(index));
+                    found.extend(see(passing, self.nodes[node_at].node.chunks[chunk_at].chunk.entry(index)));
                     (node_at, None, Some((chunk_at, Some((time, index)))))
                 }
             };
             let chunks = &self.nodes[node_at].node.chunks;
             if let Some(before) = chunk_before
-                && let Some((time, chunk_at)) = next_by_time(chunks.iter().map(|chunk| chunk.min_time), before)
+                && let Some((time, chunk_at)) =
+                    next_by_time(chunks.iter().map(|chunk| chunk_time(passing, chunk)).enumerate(), before)
             {
                 offer(&mut open, time, chunks[chunk_at].first, Part::Chunk(node_at, chunk_at));
             }
             let Some((chunk_at, before)) = entry_before else { continue };
             let chunk = &chunks[chunk_at].chunk;
             let next = match chunk.only_consumer() {
-                _ if !owned => next_by_time(chunk.times(), before),
+                _ if !passing.is_empty() => next_by_time(seen_times(passing, chunk, owned), before),
+                _ if !owned => next_by_time(chunk.times().enumerate(), before),
                 Some(ConsumerRef::NOBODY) => None,
-                Some(_) => next_by_time(chunk.times(), before),
+                Some(_) => next_by_time(chunk.times().enumerate(), before),
                 None => {
-                    let of_someone =
-                        |(time, of): (u64, ConsumerRef)| if of == ConsumerRef::NOBODY { NEVER_MS } else { time };
-                    next_by_time(chunk.times().zip(chunk.consumers()).map(of_someone), before)
+                    let of_someone = chunk.times().zip(chunk.consumers()).enumerate();
+                    let of_someone = of_someone.filter(|(_, (_, of))| *of != ConsumerRef::NOBODY);
+                    next_by_time(of_someone.map(|(index, (time, _))| (index, time)), before)
                 }
             };
             if let Some((time, index)) = next {
@@ -222,10 +292,17 @@ impl Pel {
 /// Later than any time that is asked for.
 const NEVER_MS: u64 = u64::MAX;
 
+/// Places and times of the entries of a chunk, where entries are not what they seem; of those that someone has, if asked.
+fn seen_times(passing: &[Passing], chunk: &Chunk, owned: bool) -> impl Iterator<Item = (usize, u64)> {
+    let seen = chunk.entries().map(|entry| see(passing, entry)).enumerate();
+    let wanted = move |entry: &Pending| !owned || entry.consumer != ConsumerRef::NOBODY;
+    seen.filter_map(move |(index, entry)| Some((index, entry.filter(wanted)?.delivered_ms)))
+}
+
 /// What follows `before` in the order of times and then of places: the time and the place.
-fn next_by_time(times: impl Iterator<Item = u64>, before: Option<(u64, usize)>) -> Option<(u64, usize)> {
+fn next_by_time(times: impl Iterator<Item = (usize, u64)>, before: Option<(u64, usize)>) -> Option<(u64, usize)> {
     let mut best: Option<(u64, usize)> = None;
-    for (at, time) in times.enumerate() {
+    for (at, time) in times {
         if before.is_none_or(|before| (time, at) > before) && best.is_none_or(|best| time < best.0) {
             best = Some((time, at));
             // The same time further on: nothing can come between.

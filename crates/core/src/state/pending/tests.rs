@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::passing::fate_of;
 use super::*;
 use crate::state::codec::Reader;
 
@@ -141,6 +142,14 @@ fn whole(pel: &Pel, model: &Model) {
 fn runs_like_the_model(kind: Kind) {
     let dice = &mut Dice(kind.seed);
     let (mut pel, mut model) = (Pel::default(), Model::new());
+    // Of a consumer that is gone nothing new comes before its number is free again.
+    let drawn = |pel: &mut Pel, dice: &mut Dice| {
+        let p = kind.pending(dice);
+        while fate_of(&pel.passing, p.consumer).is_some() {
+            pel.reap();
+        }
+        p
+    };
     for _ in 0..kind.start {
         let p = kind.pending(dice);
         assert_eq!(pel.put(p), model.insert(p.id, p));
@@ -152,16 +161,16 @@ fn runs_like_the_model(kind: Kind) {
         let growing = (step / (kind.steps / 6).max(1)).is_multiple_of(2);
         match dice.below(100) {
             0..25 => {
-                let p = kind.pending(dice);
+                let p = drawn(&mut pel, dice);
                 assert_eq!(pel.put(p), model.insert(p.id, p));
             }
             25..50 => {
                 // Claim what is there.
-                let p = Pending { id: key(&model, dice, &kind), ..kind.pending(dice) };
+                let p = Pending { id: key(&model, dice, &kind), ..drawn(&mut pel, dice) };
                 assert_eq!(pel.put(p), model.insert(p.id, p));
             }
             50..54 if growing => {
-                let (consumer, time) = (kind.consumer(dice), kind.time(dice));
+                let (consumer, time) = (drawn(&mut pel, dice).consumer, kind.time(dice));
                 let mut ids: Vec<StreamId> = Vec::new();
                 let mut next = if dice.one_in(3) { Some(kind.id(dice)) } else { pel.last().and_then(StreamId::next) };
                 for _ in 0..dice.below(300) {
@@ -187,25 +196,29 @@ fn runs_like_the_model(kind: Kind) {
                 }
             }
             54 if dice.one_in(kind.steps / 100 + 1) => {
-                let consumer = kind.consumer(dice);
-                let before = model.len();
-                model.retain(|_, p| p.consumer != consumer);
-                assert_eq!(pel.remove_consumer(consumer), (before - model.len()) as u64);
-                pel.check().unwrap();
+                let consumer = drawn(&mut pel, dice).consumer;
+                if consumer != ConsumerRef::NOBODY {
+                    let before = model.len();
+                    model.retain(|_, p| p.consumer != consumer);
+                    pel.remove_consumer(consumer, (before - model.len()) as u64);
+                    same_answers(&pel, &model, dice, &kind);
+                    whole(&pel, &model);
+                }
             }
             55 if growing && dice.one_in(kind.steps / 100 + 1) => {
-                // Everything of one consumer goes to another.
-                let (from, to) = (kind.consumer(dice), kind.consumer(dice));
-                let mut count = 0;
-                for p in model.values_mut().filter(|p| p.consumer == from) {
-                    (p.consumer, p.delivered_ms, count) = (to, count, count + 1);
+                let (consumer, order) = (drawn(&mut pel, dice).consumer, dice.below(RELEASE_MAX));
+                if consumer != ConsumerRef::NOBODY {
+                    for p in model.values_mut().filter(|p| p.consumer == consumer) {
+                        let deliveries = p.deliveries.saturating_sub(1);
+                        *p = Pending { consumer: ConsumerRef::NOBODY, delivered_ms: order, deliveries, ..*p };
+                    }
+                    pel.release_consumer(consumer, order);
+                    same_answers(&pel, &model, dice, &kind);
+                    whole(&pel, &model);
                 }
-                let mut time = 0;
-                let changed = pel.change_all_of(from, |p| {
-                    time += 1;
-                    Pending { consumer: to, delivered_ms: time - 1, ..p }
-                });
-                assert_eq!(changed, count);
+            }
+            56 => {
+                pel.reap();
                 pel.check().unwrap();
             }
             55 if !growing => {
@@ -391,6 +404,30 @@ fn a_list_comes_apart_in_slices() {
         assert_eq!(pel.len(), 50_000 - freed);
     }
     assert_eq!((slices, freed, pel.is_empty()), (4, 50_000, true));
+}
+
+#[test]
+fn what_a_consumer_had_goes_in_slices() {
+    let mut pel = filled(50_000, 5);
+    let others: Vec<Pending> = pel.range(StreamId::MIN).filter(|p| p.consumer != ConsumerRef(3)).collect();
+    let all = pel.clone();
+    pel.remove_consumer(ConsumerRef(3), 50_000 - others.len() as u64);
+    let mut slices = 0;
+    loop {
+        assert_eq!(pel.len(), others.len() as u64);
+        assert_eq!(pel.count_in(StreamId::MIN, StreamId::MAX), pel.len());
+        let free = pel.reap();
+        pel.check().unwrap();
+        if !free.is_empty() {
+            assert_eq!(free, [ConsumerRef(3)]);
+            break;
+        }
+        slices += 1;
+    }
+    assert!(slices > 5, "{slices} slices");
+    assert!(!pel.is_passing() && pel.len == others.len() as u64);
+    assert!(pel.range(StreamId::MIN).eq(others));
+    assert_eq!(all.len(), 50_000, "the copy is as it was");
 }
 
 #[test]
