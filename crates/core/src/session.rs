@@ -87,6 +87,10 @@ pub struct Wait {
     pub claims: Option<ClaimWait>,
     /// A bound on what is in flight left nothing for it: also woken when there is room.
     pub crowded: bool,
+    /// It is no wait but for the next turn, in which the command goes on. As long as it does it has no deadline.
+    pub goes_on: bool,
+    /// What a command that goes on carries over.
+    pub carried: u64,
     /// Its place in the queues of its keys.
     pub ticket: u64,
 }

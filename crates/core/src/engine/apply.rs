@@ -207,9 +207,7 @@ fn change(state: &mut State, record: &Record<'_>, context: &Context) {
         Record::ConsumerDelete { at, group, consumer } => {
             let Some(changed) = group_mut(state, *at, group, context) else { return };
             changed.remove_consumer(consumer);
-            if changed.pel().is_passing() {
-                state.note_reap(*at, group);
-            }
+            state.note_reap(*at, group);
         }
         Record::ConsumerSeen { at, group, consumer, now_ms, active } => {
             capture(state, *at);
@@ -275,17 +273,16 @@ fn change(state: &mut State, record: &Record<'_>, context: &Context) {
             group.set_options(options.clone(), entries);
         }
         Record::AcknowledgeRange { at, group, from, to } => {
-            let Some(group) = group_mut(state, *at, group, context) else { return };
-            let removed = group.remove_range(*from, *to);
-            group.totals.acked += removed.len();
+            let Some(changed) = group_mut(state, *at, group, context) else { return };
+            let removed = changed.remove_range(*from, *to);
+            changed.totals.acked += removed.len();
             state.garbage.pel(removed);
+            state.note_reap(*at, group);
         }
         Record::GiveBackAll { at, group, consumer, first_order } => {
             let Some(changed) = group_mut(state, *at, group, context) else { return };
             changed.give_back_all(consumer, *first_order);
-            if changed.pel().is_passing() {
-                state.note_reap(*at, group);
-            }
+            state.note_reap(*at, group);
         }
         Record::Drop { at, group, ids } => {
             let Some(group) = group_mut(state, *at, group, context) else { return };
@@ -325,9 +322,10 @@ fn change(state: &mut State, record: &Record<'_>, context: &Context) {
             stream.end_delays((*due_ms, *id));
         }
         Record::DropRange { at, group, from, to } => {
-            let Some(group) = group_mut(state, *at, group, context) else { return };
-            let removed = group.remove_range(*from, *to);
+            let Some(changed) = group_mut(state, *at, group, context) else { return };
+            let removed = changed.remove_range(*from, *to);
             state.garbage.pel(removed);
+            state.note_reap(*at, group);
         }
         Record::ScanStart { at, group, start } => {
             capture(state, *at);
@@ -377,13 +375,13 @@ fn group_mut<'s>(state: &'s mut State, at: At<'_>, group: &[u8], context: &Conte
 
 fn put(state: &mut State, at: At<'_>, expire_ms: u64, value: Value, context: &Context) {
     capture(state, at);
-    if let Value::Stream(stream) = &value
-        && state.reaps()
-    {
-        for (name, _) in stream.groups.iter().filter(|(_, group)| group.pel().is_passing()) {
-            state.note_reap(at, name);
+    let working: Vec<Box<[u8]>> = match &value {
+        Value::Stream(stream) if state.has_group_work() => {
+            let works = |group: &Group| group.pel().is_passing() || group.frees_keys();
+            stream.groups.iter().filter(|(_, group)| works(group)).map(|(name, _)| name.clone()).collect()
         }
-    }
+        _ => Vec::new(),
+    };
     let slot = Slot {
         value,
         expire_ms,
@@ -395,6 +393,7 @@ fn put(state: &mut State, at: At<'_>, expire_ms: u64, value: Value, context: &Co
     if let Some(old) = state.db_mut(at.db).insert(at.key, slot) {
         state.garbage.value(old.value);
     }
+    working.iter().for_each(|group| state.note_reap(at, group));
     if state.retires {
         state.note_sweep(at.db, at.key, StreamId::MIN, StreamId::MAX);
     }

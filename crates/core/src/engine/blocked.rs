@@ -126,7 +126,7 @@ impl Blocked {
             queue.crowded += usize::from(wait.crowded);
             queue.groups += usize::from(wait.group.is_some());
         }
-        if let Some(deadline_ms) = wait.deadline_ms {
+        if let Some(deadline_ms) = wait.deadline_ms.filter(|_| !wait.goes_on) {
             self.deadlines.insert((deadline_ms, client));
         }
         if let Some(ClaimWait::Until(ms)) = wait.claims {
@@ -150,7 +150,7 @@ impl Blocked {
                 }
             }
         }
-        if let Some(deadline_ms) = wait.deadline_ms {
+        if let Some(deadline_ms) = wait.deadline_ms.filter(|_| !wait.goes_on) {
             self.deadlines.remove(&(deadline_ms, client));
         }
         if let Some(ClaimWait::Until(ms)) = wait.claims {

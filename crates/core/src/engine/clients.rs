@@ -48,6 +48,8 @@ impl Engine {
     pub(crate) fn unblock(&mut self, index: ClientIndex, as_error: bool) -> bool {
         use CommandId::{Wait, WaitAof, XRead, XReadGroup};
         let wait = self.client(index).and_then(|client| client.wait.as_deref());
+        // A read that only goes on in the next turn is no wait.
+        let wait = wait.filter(|wait| !(wait.goes_on && wait.keys.is_empty()));
         if !wait.is_some_and(|wait| matches!(wait.command, XRead | XReadGroup | Wait | WaitAof)) {
             return false;
         }

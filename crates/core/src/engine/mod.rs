@@ -19,6 +19,7 @@ pub mod fault;
 mod feed;
 pub mod log;
 pub mod observe;
+mod postpone;
 pub mod pubsub;
 mod retire;
 pub mod script;
@@ -88,6 +89,10 @@ pub struct Engine {
     resume: VecDeque<ClientIndex>,
     /// Clients that have had their share of this turn and go on in the next.
     later: Vec<ClientIndex>,
+    /// Clients whose commands go on in the next turn.
+    postponed: VecDeque<ClientIndex>,
+    /// What the postponed command that is carried out next carries over.
+    carried: u64,
     /// Microseconds of timed commands since one connection began to be served.
     spent_us: u64,
     /// Until when (Unix ms) and for whom commands are held back.
@@ -120,6 +125,8 @@ pub struct Cx<'e> {
     pub spec: &'static CommandSpec,
     /// A reader that waited is carried out again.
     pub again: bool,
+    /// What a command that was postponed gave itself along.
+    pub carried: u64,
     /// May this call wait? Not inside a transaction.
     pub may_block: bool,
     /// Set by a read that has nothing to answer yet.
@@ -291,6 +298,8 @@ impl Engine {
             flush: Vec::new(),
             resume: VecDeque::new(),
             later: Vec::new(),
+            postponed: VecDeque::new(),
+            carried: 0,
             spent_us: 0,
             pause: None,
             paused: Vec::new(),
@@ -596,6 +605,7 @@ impl Engine {
         let start = out.len();
         let timed = !spec.flags.has(Flags::FAST);
         let begun_us = if timed { (facts.elapsed_us)() } else { 0 };
+        let carried = std::mem::take(&mut self.carried);
         let mut cx = Cx {
             engine: self,
             client: index,
@@ -603,6 +613,7 @@ impl Engine {
             facts,
             spec,
             again,
+            carried,
             may_block,
             wait: None,
             gate: Cell::new(0),
@@ -692,7 +703,12 @@ impl Engine {
     fn start_waiting(&mut self, index: ClientIndex, mut wait: Box<Wait>, again: bool) {
         wait.ticket = self.blocked.next_ticket();
         self.blocked.add(index, &wait);
-        if !again {
+        if wait.goes_on {
+            self.list_postponed(index);
+        }
+        // One that only goes on in the next turn does not wait for anything.
+        let waits = !(wait.goes_on && wait.keys.is_empty());
+        if waits && !again {
             self.statistics.blocked_total += 1;
         }
         if let Some(client) = self.client_mut(index) {
@@ -767,7 +783,19 @@ impl Engine {
         deadline_ms: Option<u64>,
     ) -> Box<Wait> {
         let (group, claims) = (None, None);
-        Box::new(Wait { args, command, db, keys, deadline_ms, group, claims, crowded: false, ticket: 0 })
+        Box::new(Wait {
+            args,
+            command,
+            db,
+            keys,
+            deadline_ms,
+            group,
+            claims,
+            crowded: false,
+            goes_on: false,
+            carried: 0,
+            ticket: 0,
+        })
     }
 }
 

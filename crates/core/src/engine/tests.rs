@@ -8,6 +8,7 @@ mod groups;
 mod idempotence;
 mod keys;
 mod order;
+mod postpone;
 mod pubsub;
 mod retention;
 mod scripts;

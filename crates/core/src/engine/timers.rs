@@ -2,8 +2,10 @@
 //! removed is freed. Expiry and release leave records like any command.
 
 use super::Engine;
+use crate::engine::blocked::Signal;
 use crate::engine::facts::Facts;
 use crate::record::{At, Record};
+use crate::state::group::KEYS_FREED_AT_ONCE;
 use crate::state::keyspace::Value;
 
 /// Most keys that one turn expires, so that a turn stays short; the rest follows in the next.
@@ -29,6 +31,8 @@ impl Engine {
         }
         self.do_due(now_ms);
         self.sweep_some();
+        self.free_keys();
+        self.serve_postponed(facts);
         self.serve_ready(facts);
         self.serve_claims(facts);
         while let Some((deadline_ms, index)) = self.blocked.next_deadline()
@@ -40,6 +44,23 @@ impl Engine {
             self.unpause();
         }
         self.resume(facts);
+    }
+
+    /// Goes on with freeing the keys of one group. What waited for them may be given then.
+    fn free_keys(&mut self) {
+        while let Some((db, key, group)) = self.state.key_frees.first().cloned() {
+            // The group may be gone, or somewhere else.
+            let there = match self.state.db(db).get_any(&key).map(|slot| &slot.value) {
+                Some(Value::Stream(stream)) => stream.group(&group).is_some_and(|group| group.frees_keys()),
+                _ => false,
+            };
+            if self.state.free_keys_of(db, &key, &group, KEYS_FREED_AT_ONCE) {
+                self.blocked.signal(db, &key, Signal::Held);
+            }
+            if there {
+                return;
+            }
+        }
     }
 
     /// Does what is due at streams by time alone: messages are forgotten, entries become too old, delayed ones become due,
@@ -92,9 +113,10 @@ impl Engine {
         let expiry = self.state.databases().iter().filter_map(|db| db.next_expiry().map(|(at_ms, _)| at_ms)).min();
         let wait = self.blocked.next_deadline().map(|(at_ms, _)| at_ms);
         let pause = self.pause.map(|(until_ms, _)| until_ms);
-        let sweep = (!self.state.sweeps.is_empty()).then_some(0);
+        let work = !self.state.sweeps.is_empty() || !self.state.key_frees.is_empty() || self.has_postponed();
+        let work = work.then_some(0);
         let timer = self.state.databases().iter().filter_map(|db| db.next_timer().map(|(at_ms, _)| at_ms)).min();
         let claim = self.blocked.next_claim();
-        [expiry, timer, sweep, wait, claim, pause].into_iter().flatten().min()
+        [expiry, timer, work, wait, claim, pause].into_iter().flatten().min()
     }
 }

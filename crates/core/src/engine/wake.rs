@@ -106,6 +106,11 @@ impl Engine {
                 let single = self.blocked.is_single(db, &key);
                 for (ticket, index) in self.blocked.queue(db, &key) {
                     let Some(wait) = self.client(index).and_then(|client| client.wait.as_deref()) else { continue };
+                    if wait.goes_on {
+                        // It looks on in the next turn; until then nobody of its group need look.
+                        exhausted.extend(wait.group.clone());
+                        continue;
+                    }
                     let concerned = match what {
                         Signal::Any => stream || wait.group.is_some(),
                         Signal::Pending => wait.claims == Some(ClaimWait::Pending),
@@ -166,13 +171,14 @@ impl Engine {
 
     /// Carries out a waiting read again. If it still has nothing, it waits on: where it stood, or at the back of its
     /// queues.
-    fn serve(&mut self, index: ClientIndex, facts: &Facts<'_>, keeps_place: bool) {
+    pub(super) fn serve(&mut self, index: ClientIndex, facts: &Facts<'_>, keeps_place: bool) {
         let Some(wait) = self.stop_waiting(index) else { return };
         let Some(client) = self.client_mut(index) else { return };
         let mut out = client.output.take();
         let start = out.len();
         self.own_pushes.running = Some(index);
-        let Wait { args, deadline_ms, ticket, .. } = *wait;
+        let Wait { args, deadline_ms, ticket, carried, .. } = *wait;
+        self.carried = carried;
         let spec = table::resolve(args.args()).expect("a read that waits was a good command before");
         let denial = self.find_denial(index, spec, args.args(), Origin::TopLevel, facts);
         if let (Some(denial), Some(client)) = (denial, self.client(index)) {

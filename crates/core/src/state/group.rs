@@ -30,6 +30,9 @@ const REAPED_AT_ONCE: u64 = 32;
 /// With more consumers than this that are gone and have entries in the list, the next one does a slice for them.
 const PASSING_MAX: usize = 16;
 
+/// Keys of entries that are pending no more that are freed at once.
+pub const KEYS_FREED_AT_ONCE: usize = 300;
+
 /// Consumers, deferred and held entries of a removed group that are freed at once.
 const FREED_AT_ONCE: usize = 200;
 
@@ -139,6 +142,9 @@ pub struct Group {
     deferred: BTreeSet<(u64, StreamId)>,
     /// Entries passed over and not given yet. Shared with a snapshot that is being written, else owned alone.
     held: Arc<Held>,
+    /// Between these IDs, both included, keys may be held by entries that are pending no more: see [`Group::free_keys`].
+    /// Not part of snapshots, which hold what will have become of it.
+    stale_keys: Option<(StreamId, StreamId)>,
     /// Where the last XAUTOCLAIM began that gave up before it found anything: see `decide::claim`. Not part of
     /// snapshots.
     pub scan_start: Option<StreamId>,
@@ -169,6 +175,7 @@ impl Group {
         }
         let held = Arc::make_mut(&mut self.held);
         held.forget_keys();
+        self.stale_keys = None;
         let Some(field) = &self.options.key_field else { return };
         let key = |id: StreamId| entries.get(id).and_then(|entry| key_of(&entry, field));
         for pending in self.pel.range(StreamId::MIN) {
@@ -337,19 +344,43 @@ impl Group {
     pub fn remove_consumer(&mut self, name: &[u8]) -> Option<u64> {
         let of = self.by_name.remove(name)?;
         let had = self.consumer(of).pending;
-        // Keys are free at once, whenever the entries are taken out of the list.
-        if had > 0 && self.options.key_field.is_some() {
-            let held = Arc::make_mut(&mut self.held);
-            self.pel.range_of(of, StreamId::MIN).for_each(|pending| held.pending_gone(pending.id));
-        }
         self.consumers[of.0 as usize] = None;
         if had == 0 {
             self.free.push(of);
         } else {
             self.pel.remove_consumer(of, had);
+            self.free_keys_in(StreamId::MIN, StreamId::MAX);
             self.reap_soon(had);
         }
         Some(had)
+    }
+
+    /// Entries between two IDs may be pending no more: their keys are to be freed, the first of them now.
+    fn free_keys_in(&mut self, from: StreamId, to: StreamId) {
+        if self.options.key_field.is_none() {
+            return;
+        }
+        let (least, most) = self.stale_keys.unwrap_or((from, to));
+        self.stale_keys = Some((least.min(from), most.max(to)));
+        self.free_keys(KEYS_FREED_AT_ONCE);
+    }
+
+    /// Are there keys of entries that are pending no more, for [`Group::free_keys`]? Until they are free, what waits
+    /// behind them waits on.
+    #[inline]
+    pub fn frees_keys(&self) -> bool {
+        self.stale_keys.is_some()
+    }
+
+    /// Looks at so many of the keys that may be held by entries that are pending no more, and frees them; answers whether
+    /// there are more.
+    pub fn free_keys(&mut self, most: usize) -> bool {
+        if let Some((from, to)) = self.stale_keys {
+            let pel = &self.pel;
+            let next = Arc::make_mut(&mut self.held).pending_gone_in(from, to, most, |id| !pel.contains(id));
+            self.stale_keys = next.map(|next| (next, to));
+        }
+        self.frees_keys()
     }
 
     /// Consumers that are gone left something to do: a little is done at once, more waits for [`Group::reap`].
@@ -440,9 +471,6 @@ impl Group {
     /// Takes everything between two IDs, both included, off the list. Answers the part that was taken off, for freeing it
     /// bit by bit.
     pub fn remove_range(&mut self, from: StreamId, to: StreamId) -> Pel {
-        if self.options.key_field.is_some() {
-            Arc::make_mut(&mut self.held).pending_gone_in(from, to);
-        }
         let consumers = &mut self.consumers;
         let mut unowned = 0;
         let removed = self.pel.remove_range(from, to, |of, count| {
@@ -463,6 +491,7 @@ impl Group {
         deferred.iter().for_each(|entry| {
             self.deferred.remove(entry);
         });
+        self.free_keys_in(from, to);
         removed
     }
 
@@ -549,7 +578,8 @@ impl Group {
         put_section(out, tag::OPTIONS, |out| self.options.encode(out));
         put_section(out, tag::HELD, |out| self.held.encode(out));
         put_section(out, tag::TOTALS, |out| self.totals.encode(out));
-        put_section(out, tag::KEYS, |out| self.held.encode_keys(out));
+        let is_pending = |id| self.stale_keys.is_none() || self.pel.contains(id);
+        put_section(out, tag::KEYS, |out| self.held.encode_keys(out, is_pending));
         end_sections(out);
     }
 
@@ -593,7 +623,8 @@ impl Group {
     /// Every invariant.
     pub fn check(&self) -> Result<(), String> {
         self.pel.check()?;
-        self.held.check(|id| self.pel.contains(id))?;
+        let is_stale = |id| self.stale_keys.is_some_and(|(from, to)| id >= from && id <= to);
+        self.held.check(|id| self.pel.contains(id), is_stale)?;
         if let Some(last) = self.held.last().filter(|&last| last > self.last_delivered) {
             return Err(format!("{last} is held beyond the position {}", self.last_delivered));
         }

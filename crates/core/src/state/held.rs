@@ -21,6 +21,11 @@ pub fn key_of<'e>(entry: &Entry<'e>, field: &[u8]) -> Option<&'e [u8]> {
     entry.fields().find(|(name, _)| *name == field).map(|(_, value)| value)
 }
 
+fn put_key(out: &mut Vec<u8>, id: StreamId, key: &[u8]) {
+    put_id(out, id);
+    put_bytes(out, key);
+}
+
 /// Entries of one key.
 #[derive(Clone, Debug, Default)]
 struct Lane {
@@ -222,11 +227,19 @@ impl Held {
         self.settle(&key);
     }
 
-    /// No entry between two IDs, both included, is pending any more.
-    pub fn pending_gone_in(&mut self, from: StreamId, to: StreamId) {
-        while let Some((&id, _)) = self.pending_keys.range(from..).next().filter(|&(&id, _)| id <= to) {
-            self.pending_gone(id);
-        }
+    /// Looks at so many entries with keys between two IDs, both included; those that `is_gone` are pending no more. Answers
+    /// where to go on, if there are more.
+    pub fn pending_gone_in(
+        &mut self,
+        from: StreamId,
+        to: StreamId,
+        most: usize,
+        is_gone: impl Fn(StreamId) -> bool,
+    ) -> Option<StreamId> {
+        let looked: Vec<StreamId> = self.pending_keys.range(from..=to).map(|(&id, _)| id).take(most).collect();
+        looked.iter().copied().filter(|&id| is_gone(id)).for_each(|id| self.pending_gone(id));
+        let next = looked.last().filter(|_| looked.len() == most)?.next().filter(|&next| next <= to)?;
+        self.pending_keys.range(next..=to).next().map(|(&id, _)| id)
     }
 
     /// Forgets all keys. What waits is ready.
@@ -273,17 +286,17 @@ impl Held {
     }
 
     /// Appends the keys; nothing if there are none. Lanes follow from them.
-    pub fn encode_keys(&self, out: &mut Vec<u8>) {
-        if self.pending_keys.is_empty() && self.waiting_keys.is_empty() {
+    /// Keys of entries that are not pending any more are left out.
+    pub fn encode_keys(&self, out: &mut Vec<u8>, is_pending: impl Fn(StreamId) -> bool) {
+        let pending = || self.pending_keys.iter().filter(|&(&id, _)| is_pending(id));
+        let count = pending().count();
+        if count == 0 && self.waiting_keys.is_empty() {
             return;
         }
-        for keys in [&self.pending_keys, &self.waiting_keys] {
-            put_uint(out, keys.len() as u64);
-            for (&id, key) in keys {
-                put_id(out, id);
-                put_bytes(out, key);
-            }
-        }
+        put_uint(out, count as u64);
+        pending().for_each(|(&id, key)| put_key(out, id, key));
+        put_uint(out, self.waiting_keys.len() as u64);
+        self.waiting_keys.iter().for_each(|(&id, key)| put_key(out, id, key));
     }
 
     /// Reads what [`Held::encode`] wrote.
@@ -319,8 +332,13 @@ impl Held {
         if reader.is_empty() { Ok(()) } else { Err(Corrupt { what: WHAT }) }
     }
 
-    /// Every invariant. `is_pending` tells of an entry whether it is.
-    pub fn check(&self, is_pending: impl Fn(StreamId) -> bool) -> Result<(), String> {
+    /// Every invariant. `is_pending` tells of an entry whether it is, `is_stale` whether its key may be held although it is
+    /// not.
+    pub fn check(
+        &self,
+        is_pending: impl Fn(StreamId) -> bool,
+        is_stale: impl Fn(StreamId) -> bool,
+    ) -> Result<(), String> {
         let (mut ready, mut delayed, mut waiting, mut pending) = (BTreeSet::new(), 0, 0, 0);
         for (&id, &due_ms) in &self.ids {
             if is_pending(id) {
@@ -350,7 +368,7 @@ impl Held {
                 return Err(format!("the lane of {} is not settled", key.escape_ascii()));
             }
         }
-        if let Some(id) = self.pending_keys.keys().find(|&&id| !is_pending(id)) {
+        if let Some(id) = self.pending_keys.keys().find(|&&id| !is_pending(id) && !is_stale(id)) {
             return Err(format!("{id} holds a key and is not pending"));
         }
         let counts = (delayed, waiting, pending as usize, ready);

@@ -336,7 +336,7 @@ impl Cleared {
 }
 
 /// Where a group is: its database, its key and its name.
-type GroupPlace = (usize, Box<[u8]>, Box<[u8]>);
+pub type GroupPlace = (usize, Box<[u8]>, Box<[u8]>);
 
 /// Parts of streams, by database and key: from the first ID to the second, both included.
 pub type Sweeps = BTreeMap<(usize, Box<[u8]>), (StreamId, StreamId)>;
@@ -362,6 +362,8 @@ pub struct State {
     pub sweeps: Sweeps,
     /// Groups that have work left for [`Group::reap`](crate::state::group::Group::reap): by database, key and name.
     reaps: BTreeSet<GroupPlace>,
+    /// Groups that have keys left to free ([`Group::free_keys`](crate::state::group::Group::free_keys)).
+    pub key_frees: BTreeSet<GroupPlace>,
     /// Number of the newest snapshot; 0 = none was yet. While it runs, a slot with a smaller `captured` is not in it.
     pub snapshot: u64,
     /// The snapshot that is being taken.
@@ -427,6 +429,7 @@ impl State {
             orders: false,
             sweeps: BTreeMap::new(),
             reaps: BTreeSet::new(),
+            key_frees: BTreeSet::new(),
             snapshot: 0,
             capture: None,
             measured: None,
@@ -604,22 +607,48 @@ impl State {
             }
             self.sweeps.insert((db, key), part);
         }
-        for (mut db, key, group) in std::mem::take(&mut self.reaps) {
-            if db == a || db == b {
-                db = a + b - db;
-            }
-            self.reaps.insert((db, key, group));
+        for places in [&mut self.reaps, &mut self.key_frees] {
+            let swapped = |db: usize| if db == a || db == b { a + b - db } else { db };
+            *places = std::mem::take(places).into_iter().map(|(db, key, group)| (swapped(db), key, group)).collect();
         }
     }
 
-    /// Notes that a group has work left for [`State::free_one`].
-    pub fn note_reap(&mut self, at: At<'_>, group: &[u8]) {
-        self.reaps.insert((at.db, at.key.into(), group.into()));
+    /// Notes that a group may have work left: for [`State::free_one`], or keys to free.
+    pub fn note_reap(&mut self, at: At<'_>, name: &[u8]) {
+        let Some(Value::Stream(stream)) = self.db(at.db).get_any(at.key).map(|slot| &slot.value) else { return };
+        let Some(group) = stream.group(name) else { return };
+        let (reaps, frees_keys) = (group.pel().is_passing(), group.frees_keys());
+        let place = || (at.db, at.key.into(), name.into());
+        if reaps {
+            self.reaps.insert(place());
+        }
+        if frees_keys {
+            self.key_frees.insert(place());
+        }
+    }
+
+    /// Goes on with freeing the keys of a group, and looks at so many; answers whether anything may be given now that
+    /// waited for them.
+    pub fn free_keys_of(&mut self, db: usize, key: &[u8], name: &[u8], most: usize) -> bool {
+        let group = self.stream_mut(db, key).and_then(|stream| stream.group_mut(name));
+        let (more, ready) = match group {
+            Some(group) => (group.free_keys(most), group.held().has_ready()),
+            None => (false, false),
+        };
+        if !more {
+            self.key_frees.remove(&(db, key.into(), name.into()));
+        }
+        ready
     }
 
     /// Has any group work left?
     pub fn reaps(&self) -> bool {
         !self.reaps.is_empty()
+    }
+
+    /// Has any group work left of either kind?
+    pub fn has_group_work(&self) -> bool {
+        self.reaps() || !self.key_frees.is_empty()
     }
 
     /// Is there something to free?

@@ -23,6 +23,9 @@ const FREED_MAX: usize = 1 << 16;
 /// Pending entries without an entry in the stream that are walked over before the list is searched again.
 const STEPS_MAX: usize = 32;
 
+/// An entry that may have become free is looked up in every group, which takes as long as looking at so many in order.
+const LOOKS_PER_LOOKUP: usize = 8;
+
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub struct Settled {
@@ -49,29 +52,34 @@ impl Settled {
         }
     }
 
-    /// The oldest free entries up to `end`, at most `most`. Looks at no more than `looks` entries of which nothing is
-    /// known.
-    fn find_free(&mut self, stream: &Stream, end: StreamId, most: u64, looks: usize) -> Vec<StreamId> {
+    /// The oldest free entries up to `end`, at most `most`, and whether that is all there is to find. Looks at no more
+    /// than `looks` entries of which nothing is known, and at a part of that of those that may have become free.
+    fn find_free(&mut self, stream: &Stream, end: StreamId, most: u64, looks: usize) -> (Vec<StreamId>, bool) {
         let mut free = Vec::new();
-        let Some(last) = stream.entries.last_id() else { return free };
+        let Some(last) = stream.entries.last_id() else { return (free, true) };
         // Nothing beyond the position of the slowest group is free, and what is still to come is not known.
         let end = end.min(stream.slowest_position().unwrap_or(StreamId::MAX)).min(last);
+        let mut lookups_left = (looks / LOOKS_PER_LOOKUP).max(1);
         while (free.len() as u64) < most
             && let Some(&id) = self.freed.first().filter(|&&id| id <= end)
         {
+            if lookups_left == 0 {
+                return (free, false);
+            }
+            lookups_left -= 1;
             self.freed.remove(&id);
             if stream.is_free(id) && stream.entries.contains(id) {
                 free.push(id);
             }
         }
         if free.len() as u64 == most || self.up_to >= end {
-            return free;
+            return (free, true);
         }
         let mut holders = Holders { groups: &stream.groups, holder: None };
         let from = self.up_to.next().unwrap_or(StreamId::MAX);
         for (looked, entry) in stream.entries.range(from, end).enumerate() {
             if free.len() as u64 == most || looked == looks {
-                return free;
+                return (free, looked < looks);
             }
             self.up_to = entry.id;
             if !holders.has(entry.id) && !stream.is_held(entry.id) {
@@ -79,7 +87,7 @@ impl Settled {
             }
         }
         self.up_to = end;
-        free
+        (free, true)
     }
 }
 
@@ -116,15 +124,25 @@ impl Holders<'_> {
 
 impl State {
     /// The oldest free entries of a stream up to `end`, at most `most`; the caller removes them. Looks at no more than
-    /// `looks` entries of which nothing is known from before.
-    pub fn find_free(&mut self, db: usize, key: &[u8], end: StreamId, most: u64, looks: usize) -> Vec<StreamId> {
+    /// `looks` entries of which nothing is known from before. Answers also whether this is all there is to find; if not,
+    /// the next call goes on behind it.
+    pub fn find_free(
+        &mut self,
+        db: usize,
+        key: &[u8],
+        end: StreamId,
+        most: u64,
+        looks: usize,
+    ) -> (Vec<StreamId>, bool) {
         let mut settled = self.db_mut(db).settled.remove(key).unwrap_or_default();
-        let Some(Slot { value: Value::Stream(stream), .. }) = self.db(db).get_any(key) else { return Vec::new() };
-        let free = settled.find_free(stream, end, most, looks);
+        let Some(Slot { value: Value::Stream(stream), .. }) = self.db(db).get_any(key) else {
+            return (Vec::new(), true);
+        };
+        let found = settled.find_free(stream, end, most, looks);
         if settled.up_to > StreamId::MIN {
             self.db_mut(db).settled.insert(key.into(), settled);
         }
-        free
+        found
     }
 }
 

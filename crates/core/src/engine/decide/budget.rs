@@ -13,12 +13,37 @@ pub(super) struct Budget {
     start: usize,
     /// Entries taken.
     taken: u64,
+    /// Entries that may still be passed over.
+    passes: usize,
 }
+
+/// Entries that a group's read passes over in one turn at most: each is held, and a record says so.
+const PASSES_MAX: usize = 500;
 
 impl Budget {
     /// The whole of it, for a reply that begins at `start`.
     pub fn new(max_count: u64, max_size_bytes: usize, start: usize) -> Budget {
-        Budget { entries: max_count, size_bytes: max_size_bytes, start, taken: 0 }
+        Budget { entries: max_count, size_bytes: max_size_bytes, start, taken: 0, passes: usize::MAX }
+    }
+
+    /// From now on only so many entries are passed over as one turn has time for.
+    pub fn bound_passes(&mut self) {
+        self.passes = PASSES_MAX;
+    }
+
+    /// An entry was passed over.
+    pub fn pass(&mut self) {
+        self.passes -= 1;
+    }
+
+    /// There is more to look at than one turn has time for, for another reason.
+    pub fn stop_passing(&mut self) {
+        self.passes = 0;
+    }
+
+    /// Were as many passed over as may be? Then there may be more to give, behind what was looked at.
+    pub fn is_passed(&self) -> bool {
+        self.passes == 0
     }
 
     /// Most entries that may follow, as far as their number goes.

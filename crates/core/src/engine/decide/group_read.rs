@@ -3,6 +3,9 @@
 //!
 //! Everything is checked for every stream before anything is delivered from one. A delivery of many new entries is one
 //! record, and so is a claim of many.
+//!
+//! A read that passes over more entries than one turn has time for, and finds none to give, goes on in the next turn
+//! (`engine::postpone`): it never answers that there is nothing before it has looked at everything.
 
 use std::collections::BTreeSet;
 
@@ -91,6 +94,9 @@ pub fn xreadgroup(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
     }
     let start = reply.out.len();
     let mut budget = options.budget(start);
+    if cx.may_postpone() {
+        budget.bound_passes();
+    }
     let mut answered = 0;
     // The head holds the number of streams that have something, which with several is known only at the end.
     if options.streams == 1 {
@@ -107,8 +113,18 @@ pub fn xreadgroup(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
     }
     if answered == 0 {
         reply.out.truncate(start);
+        if budget.is_passed() && options.block.is_none() {
+            cx.postpone(args, 0);
+            if let Some(wait) = &mut cx.wait {
+                wait.group = Some(name.into());
+            }
+            return Ok(());
+        }
         read::nothing(cx, args, &options, |_| None, reply);
         wait_as_group(cx, keys, name, consumer, &options);
+        if let Some(wait) = &mut cx.wait {
+            wait.goes_on = budget.is_passed();
+        }
     } else if options.streams > 1 {
         put_head_before(reply, start, |reply| reply.pairs(answered));
     }
@@ -267,6 +283,10 @@ fn deliver(
     budget: &mut Budget,
     reply: &mut Reply<'_>,
 ) -> bool {
+    if !cx.may_postpone() && group(cx, key, name).is_some_and(|(_, group)| group.frees_keys()) {
+        let db = cx.db;
+        cx.engine().state_mut().free_keys_of(db, key, name, usize::MAX);
+    }
     let Some((mut stream, mut group)) = group(cx, key, name) else { return false };
     let (at, now_ms, no_ack) = (cx.at(key), cx.now_ms(), options.no_ack);
     // Nothing to claim, nothing held and nothing new: the usual answer where many streams are read.
@@ -294,6 +314,9 @@ fn deliver(
         room.group = room.group.saturating_sub(taken.released);
         want -= claimed;
         // What is dropped may free a key.
+        if taken.dropped.len() == DROPS_MAX && cx.may_postpone() {
+            budget.stop_passing();
+        }
         if !taken.dropped.is_empty() {
             cx.emit(&Record::Drop { at, group: name, ids: Ids::Slice(&taken.dropped) });
         }
@@ -362,6 +385,12 @@ fn deliver(
 
     if claimed + delivered == 0 {
         reply.out.truncate(start);
+        // Something may be held by a key that is free by now.
+        if cx.may_postpone()
+            && self::group(cx, key, name).is_some_and(|(_, group)| group.frees_keys() && !group.held().is_empty())
+        {
+            budget.stop_passing();
+        }
         // One that waits was seen when it asked, and will be when it is served: not each time it is woken in vain.
         if !cx.again {
             cx.emit_lazily(&Record::ConsumerSeen { at, group: name, consumer, now_ms, active: false });

@@ -59,7 +59,7 @@ fn take_due(
 ) -> (Vec<StreamId>, Vec<Claimed>) {
     let (mut given, mut moved, mut keys) = (Vec::new(), Vec::new(), TakenKeys::default());
     for id in group.held().due(now_ms) {
-        if given.len() as u64 == want || !budget.has_room(reply) {
+        if given.len() as u64 == want || !budget.has_room(reply) || budget.is_passed() {
             break;
         }
         let Some(entry) = stream.entries.get(id) else { continue };
@@ -69,6 +69,7 @@ fn take_due(
             given.push(id);
         } else {
             moved.push(Claimed { id, deliveries: 0 });
+            budget.pass();
         }
     }
     (given, moved)
@@ -151,7 +152,7 @@ pub(super) struct Passed {
     pub entries_read: Option<u64>,
 }
 
-/// Walks over new entries until `want` were written, and tells which are to be held.
+/// Walks over new entries until `want` were written or the turn has no time for more, and tells which are to be held.
 pub(super) fn walk(
     (stream, group): (&Stream, &Group),
     now_ms: u64,
@@ -166,7 +167,7 @@ pub(super) fn walk(
     let mut delays = stream.delays().map(|all| all.range(from).peekable());
     let (first, mut keys) = (stream.first_id(), TakenKeys::default());
     for entry in stream.entries.range(from, StreamId::MAX) {
-        if passed.given.len() as u64 >= want || !budget.has_room(reply) {
+        if passed.given.len() as u64 >= want || !budget.has_room(reply) || budget.is_passed() {
             break;
         }
         let delay = delays.as_mut().and_then(|delays| delays.next_if(|&(id, _)| id == entry.id));
@@ -179,6 +180,7 @@ pub(super) fn walk(
             passed.given.push(entry.id);
         } else {
             passed.holds.push(Claimed { id: entry.id, deliveries: due_ms.unwrap_or(0) });
+            budget.pass();
         }
         passed.entries_read = stream.entries_read_after(passed.position, passed.entries_read, entry.id, first);
         passed.position = entry.id;

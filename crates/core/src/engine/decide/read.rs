@@ -46,7 +46,7 @@ pub(super) struct Options<'a> {
     /// MKGROUP.
     pub make_group: Option<MakeGroup>,
     /// BLOCK, as Unix ms of its end; `Some(None)` = for ever.
-    block: Option<Option<u64>>,
+    pub block: Option<Option<u64>>,
     pub no_ack: bool,
     /// Place of the first key.
     pub first: usize,

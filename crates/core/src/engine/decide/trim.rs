@@ -2,7 +2,8 @@
 //!
 //! What goes is decided here and recorded as what it is: everything below an ID, or a list of IDs. Exact trimming finds
 //! its bound by rank; `~` removes whole blocks from the front. ACKED does not look twice at entries that it found pending
-//! (`state::settled`).
+//! (`state::settled`), and what it looks at or removes may be more than one turn has time for: then the command goes on in
+//! the next (`engine::postpone`), with XADD before anything is added.
 
 use super::options::{References, Threshold, TrimParser, Trimming};
 use crate::command::args::Args;
@@ -15,8 +16,23 @@ use crate::resp::encode::Reply;
 use crate::state::group::Group;
 use crate::state::stream::Stream;
 
-/// Entries that `~` with ACKED looks at in one call; the next call goes on behind them.
+/// Entries that ACKED looks at in one turn. With `~` the next call goes on behind them, else the next turn.
 const LOOKS_MAX: usize = 10_000;
+
+/// With more groups than this fewer entries are looked at: each is asked for in every one of them.
+const GROUPS_FOR_LOOKS: usize = 4;
+
+/// Entries that exact trimming with ACKED removes in one turn.
+const REMOVED_MAX: u64 = 1000;
+
+/// What trimming came to in this turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Part {
+    /// Entries that went.
+    removed: u64,
+    /// Was that all?
+    done: bool,
+}
 
 /// XTRIM key MAXLEN|MINID [=|~] t [LIMIT n] [KEEPREF|DELREF|ACKED]
 pub fn xtrim(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
@@ -40,22 +56,58 @@ pub fn xtrim(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(
     }
     let trimming = trim.finish(cx.settings().stream_node_max_entries)?.ok_or(Fault::SYNTAX)?;
     let key = args.get(1);
-    let removed = if cx.stream(key)?.is_some() { self::trim(cx, key, &trimming) } else { 0 };
+    let carried = cx.carried;
+    let divided = cx.may_postpone();
+    let part = if cx.stream(key)?.is_some() { remove(cx, key, &trimming, 0, divided) } else { Part::done(0) };
+    let removed = carried + part.removed;
+    if !part.done {
+        cx.postpone(args, removed);
+        return Ok(());
+    }
+    if removed > 0 {
+        cx.notify(EventClass::Stream, "xtrim", key);
+    }
     reply.count(removed);
     Ok(())
 }
 
-/// Trims the stream under `key`, which is there; answers how many entries went.
-pub fn trim(cx: &mut Cx<'_>, key: &[u8], trimming: &Trimming) -> u64 {
-    let removed = remove(cx, key, trimming);
+impl Part {
+    /// All of it.
+    fn done(removed: u64) -> Part {
+        Part { removed, done: true }
+    }
+}
+
+/// Makes room for so many entries that are about to be added, as far as that takes more than one turn. `false`: the command
+/// was postponed, with what it has to carry over, and is to return. Call before anything is emitted.
+pub fn make_room(cx: &mut Cx<'_>, args: Args<'_>, key: &[u8], trimming: Option<&Trimming>, added: u64) -> bool {
+    let Some(trimming) = trimming.filter(|trimming| trimming.references == References::Acked && !trimming.approximate)
+    else {
+        return true;
+    };
+    if !cx.may_postpone() || !matches!(cx.stream(key), Ok(Some(_))) {
+        return true;
+    }
+    let part = remove(cx, key, trimming, added, true);
+    let carried = cx.carried + part.removed;
+    cx.carried = carried;
+    if !part.done {
+        cx.postpone(args, carried);
+    }
+    part.done
+}
+
+/// Trims the stream under `key`, which is there, in one turn. What [`make_room`] removed before counts as well.
+pub fn trim(cx: &mut Cx<'_>, key: &[u8], trimming: &Trimming) {
+    let removed = cx.carried + remove(cx, key, trimming, 0, false).removed;
     if removed > 0 {
         cx.notify(EventClass::Stream, "xtrim", key);
     }
-    removed
 }
 
-fn remove(cx: &mut Cx<'_>, key: &[u8], trimming: &Trimming) -> u64 {
-    let Ok(Some(stream)) = cx.stream(key) else { return 0 };
+/// Removes what is to go once `added` more entries are there; if `divided`, no more than one turn has time for.
+fn remove(cx: &mut Cx<'_>, key: &[u8], trimming: &Trimming, added: u64, divided: bool) -> Part {
+    let Ok(Some(stream)) = cx.stream(key) else { return Part::done(0) };
     // Without groups every entry is free, so ACKED is trimming like any other, its LIMIT included.
     let references = match trimming.references {
         References::Acked if stream.groups.is_empty() => References::Keep,
@@ -64,9 +116,9 @@ fn remove(cx: &mut Cx<'_>, key: &[u8], trimming: &Trimming) -> u64 {
     let trimming = &Trimming { references, ..*trimming };
     let last = if trimming.approximate { last_of_blocks(stream, trimming) } else { last_exactly(stream, trimming) };
     if trimming.references == References::Acked {
-        return trim_free(cx, key, trimming, last);
+        return trim_free(cx, key, trimming, last, added, divided);
     }
-    let Some(last) = last else { return 0 };
+    let Some(last) = last else { return Part::done(0) };
     let removed = stream.entries.count_in(StreamId::MIN, last);
     if trimming.references == References::Delete {
         // References up to there go, also those of entries that were deleted before.
@@ -75,7 +127,7 @@ fn remove(cx: &mut Cx<'_>, key: &[u8], trimming: &Trimming) -> u64 {
     if removed > 0 {
         remove_front(cx, key, last);
     }
-    removed
+    Part::done(removed)
 }
 
 /// Removes everything up to an ID.
@@ -126,23 +178,38 @@ fn last_of_blocks(stream: &Stream, trimming: &Trimming) -> Option<StreamId> {
 }
 
 /// ACKED: removes the free entries, oldest first, until the threshold holds.
-fn trim_free(cx: &mut Cx<'_>, key: &[u8], trimming: &Trimming, last: Option<StreamId>) -> u64 {
-    let (Ok(Some(stream)), Some(last)) = (cx.stream(key), last) else { return 0 };
+fn trim_free(
+    cx: &mut Cx<'_>,
+    key: &[u8],
+    trimming: &Trimming,
+    last: Option<StreamId>,
+    added: u64,
+    divided: bool,
+) -> Part {
+    let Ok(Some(stream)) = cx.stream(key) else { return Part::done(0) };
     let entries = &stream.entries;
-    let (most, end) = match trimming.threshold {
+    let (most, end) = match (trimming.threshold, last) {
         // Exactly so many go, wherever they stand.
-        Threshold::MaxLen(n) if !trimming.approximate => (entries.len().saturating_sub(n), StreamId::MAX),
-        Threshold::MaxLen(n) => (entries.len().saturating_sub(n), last),
-        Threshold::MinId(_) => (u64::MAX, last),
+        (Threshold::MaxLen(n), _) if !trimming.approximate => {
+            ((entries.len() + added).saturating_sub(n), StreamId::MAX)
+        }
+        (_, None) => return Part::done(0),
+        (Threshold::MaxLen(n), Some(last)) => (entries.len().saturating_sub(n), last),
+        (Threshold::MinId(_), Some(last)) => (u64::MAX, last),
     };
     let most = most.min(trimming.limit);
     if most == 0 {
-        return 0;
+        return Part::done(0);
     }
-    let looks = if trimming.approximate { LOOKS_MAX } else { usize::MAX };
+    let groups = stream.groups.len();
+    let (looks, part) = match (trimming.approximate, divided) {
+        (true, _) => (LOOKS_MAX, most),
+        (false, true) => (LOOKS_MAX * GROUPS_FOR_LOOKS / groups.max(GROUPS_FOR_LOOKS), most.min(REMOVED_MAX)),
+        (false, false) => (usize::MAX, most),
+    };
     let db = cx.db;
-    let free = cx.engine().state_mut().find_free(db, key, end, most, looks);
-    let Ok(Some(stream)) = cx.stream(key) else { return 0 };
+    let (free, all) = cx.engine().state_mut().find_free(db, key, end, part, looks);
+    let Ok(Some(stream)) = cx.stream(key) else { return Part::done(0) };
     // What stands at the very front is a stretch: one ID says it.
     let front = stream.entries.range(StreamId::MIN, StreamId::MAX).zip(&free);
     let in_front = front.take_while(|(entry, id)| entry.id == **id).count();
@@ -153,7 +220,8 @@ fn trim_free(cx: &mut Cx<'_>, key: &[u8], trimming: &Trimming, last: Option<Stre
     if in_front < free.len() {
         cx.emit(&Record::TrimEntries { at, ids: Ids::Slice(&free[in_front..]) });
     }
-    free.len() as u64
+    let removed = free.len() as u64;
+    Part { removed, done: trimming.approximate || removed == most || (all && removed < part) }
 }
 
 /// DELREF: takes everything up to an ID off every group's pending list.

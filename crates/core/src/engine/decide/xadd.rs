@@ -144,6 +144,9 @@ pub fn xadd(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<()
         }
         None => false,
     };
+    if !trim::make_room(cx, args, key, trimming.as_ref(), 1) {
+        return Ok(());
+    }
     let record = Record::Add { at: cx.at(key), id, fields: Fields::Args(fields) };
     cx.emit(&record);
     delay::settle(cx, key, id, options.due_ms);

@@ -95,6 +95,9 @@ pub fn xaddm(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(
         }
         None => false,
     };
+    if !trim::make_room(cx, args, key, trimming.as_ref(), parsed.len() as u64) {
+        return Ok(());
+    }
     for (&(_, start, end), &id) in parsed.iter().zip(&ids) {
         let record = Record::Add { at: cx.at(key), id, fields: Fields::Args(args.slice(start, end)) };
         cx.emit(&record);

@@ -1,0 +1,76 @@
+//! Commands that have had their share of a turn before they are done. They are carried out again in the next one, from
+//! the beginning, and find there what they have done so far; their client waits meanwhile, and nobody else does.
+//!
+//! Only what a reply does not promise at one moment is divided so: looking for entries that may go, passing over entries
+//! that may not be given yet. In a transaction or a script nothing is divided.
+
+use super::{Cx, Engine};
+use crate::command::args::{Args, OwnedArgs};
+use crate::engine::blocked::{ClientIndex, Signal};
+use crate::engine::facts::Facts;
+
+/// Microseconds after which a turn begins no further postponed command.
+const TURN_US: u64 = 500;
+
+impl Cx<'_> {
+    /// May the command be left for the next turn before it is done? Not inside a transaction or a script.
+    #[inline]
+    pub fn may_postpone(&self) -> bool {
+        self.may_block
+    }
+
+    /// Leaves the command for the next turn, which gets `carried` back as [`Cx::carried`]. It has answered nothing.
+    pub fn postpone(&mut self, args: Args<'_>, carried: u64) {
+        let mut wait = Engine::wait_for(self.spec.id, OwnedArgs::new(args.iter()), self.db, Vec::new(), None);
+        (wait.goes_on, wait.carried) = (true, carried);
+        self.wait = Some(wait);
+    }
+}
+
+impl Engine {
+    /// A client has a command that goes on in the next turn.
+    pub(super) fn list_postponed(&mut self, index: ClientIndex) {
+        if !self.postponed.contains(&index) {
+            self.postponed.push_back(index);
+        }
+    }
+
+    /// Is there a command that goes on in the next turn?
+    pub(super) fn has_postponed(&self) -> bool {
+        !self.postponed.is_empty()
+    }
+
+    /// Goes on with what was left of the last turn, first come first.
+    pub(super) fn serve_postponed(&mut self, facts: &Facts<'_>) {
+        let begun_us = (facts.elapsed_us)();
+        // Groups whose first reader looks on: those behind it would find before it what it has been looking for.
+        let mut looking: Vec<(usize, Box<[u8]>)> = Vec::new();
+        for _ in 0..self.postponed.len() {
+            let Some(index) = self.postponed.pop_front() else { return };
+            // The client may be gone, and its place another's.
+            let wait = self.client(index).and_then(|client| client.wait.as_deref());
+            let Some(wait) = wait.filter(|wait| wait.goes_on) else { continue };
+            let (db, keys) = (wait.db, wait.keys.clone());
+            let group = wait.group.clone().map(|group| (db, group));
+            if group.as_ref().is_some_and(|group| looking.contains(group)) {
+                self.postponed.push_back(index);
+                continue;
+            }
+            self.serve(index, facts, true);
+            if self.goes_on(index) {
+                looking.extend(group);
+            } else {
+                // Those behind it were left alone as long as it was looking.
+                keys.iter().for_each(|key| self.blocked.signal(db, key, Signal::Held));
+            }
+            self.serve_ready(facts);
+            if (facts.elapsed_us)().saturating_sub(begun_us) >= TURN_US {
+                return;
+            }
+        }
+    }
+
+    fn goes_on(&self, index: ClientIndex) -> bool {
+        self.client(index).and_then(|client| client.wait.as_deref()).is_some_and(|wait| wait.goes_on)
+    }
+}

@@ -1,0 +1,322 @@
+//! Commands that take more than one turn: what they answer in the end, who waits for them and who does not.
+
+use super::World;
+use super::delays::{Journal, ids_in};
+use crate::engine::blocked::ClientIndex;
+
+/// A stream `s` with `delayed` entries that group `g` does not get yet, and one behind them that it may have.
+fn with_delayed(delayed: u64) -> World {
+    let mut world = World::new();
+    world.say("xgroup create s g 0 mkstream");
+    (1..=delayed).for_each(|id| drop(world.say(&format!("xadd s delay 100000 {id}-0 f v"))));
+    world.say(&format!("xadd s {}-0 f v", delayed + 1));
+    world
+}
+
+/// A stream `s` with so many entries, all of them given to `a` of group `g`.
+fn with_pending(entries: u64) -> World {
+    let mut world = World::new();
+    world.say("xgroup create s g 0 mkstream");
+    (1..=entries).for_each(|id| drop(world.say(&format!("xadd s {id}-0 f v"))));
+    world.say("xreadgroup group g a streams s >");
+    world
+}
+
+/// What a client gets, and in how many turns after the one in which it asked.
+fn turns_until(world: &mut World, client: ClientIndex) -> (u32, String) {
+    for turn in 1..100 {
+        assert_eq!(world.engine.next_deadline_ms(), Some(0), "there is something to do in turn {turn}");
+        world.pass(0);
+        let reply = world.read(client);
+        if !reply.is_empty() {
+            return (turn, reply);
+        }
+    }
+    panic!("it is never answered");
+}
+
+#[test]
+fn a_read_past_many_delayed_entries_goes_on_by_turns() {
+    let mut world = with_delayed(1800);
+    let (me, other) = (world.me, world.open("10.0.0.2:1"));
+    // What it sends meanwhile waits, others do not.
+    assert_eq!(world.say("xreadgroup group g a count 1 streams s >\r\necho next"), "");
+    assert_eq!(world.send(other, "ping"), "+PONG|");
+    assert_eq!(world.send(other, &format!("client unblock {}", world.engine.client(me).unwrap().id)), ":0|");
+    let (turns, reply) = turns_until(&mut world, me);
+    assert_eq!((turns, ids_in(&reply)), (3, vec![1801]));
+    assert!(reply.ends_with("|$4|next|"));
+    world.survives();
+    assert_eq!(world.engine.next_deadline_ms(), Some(world.now_ms + 100_000));
+    assert_eq!(world.say("xreadgroup group g a streams s >"), "*-1|");
+    assert_eq!(world.engine.blocked_count(), 0);
+}
+
+#[test]
+fn that_there_is_nothing_is_said_when_all_was_looked_at() {
+    let mut world = with_delayed(1800);
+    world.say("xdel s 1801-0");
+    let me = world.me;
+    assert_eq!(world.say("xreadgroup group g a streams s >"), "");
+    assert_eq!(turns_until(&mut world, me), (3, "*-1|".into()));
+    // In a transaction all is looked at at once.
+    let mut world = with_delayed(1800);
+    world.talk(&[("multi", "+OK|"), ("xreadgroup group g a count 1 streams s >", "+QUEUED|")]);
+    assert_eq!(ids_in(&world.say("exec")), [1801]);
+    let mut world = with_delayed(1800);
+    let script = "eval \"return{redis.call('xreadgroup','group','g','a','streams','s','>')}\" 1 s";
+    assert_eq!(ids_in(&world.say(script)), [1801]);
+}
+
+#[test]
+fn what_was_found_is_answered_though_there_may_be_more() {
+    let mut world = World::new();
+    world.say("xgroup create s g 0 mkstream");
+    world.say("xadd s 1-0 f v");
+    (2..=700).for_each(|id| drop(world.say(&format!("xadd s delay 100000 {id}-0 f v"))));
+    world.say("xadd s 701-0 f v");
+    assert_eq!(ids_in(&world.say("xreadgroup group g a count 10 streams s >")), [1]);
+    assert_eq!(ids_in(&world.say("xreadgroup group g a count 10 streams s >")), [701]);
+}
+
+#[test]
+fn blocked_readers_look_on_by_turns_and_leave_the_rest_to_those_behind_them() {
+    let mut world = with_delayed(1800);
+    world.say("xadd s 1802-0 f v");
+    let (first, second) = (world.open("10.0.0.2:1"), world.open("10.0.0.3:1"));
+    assert_eq!(world.send(first, "xreadgroup group g a count 1 block 1 streams s >"), "");
+    assert_eq!(world.send(second, "xreadgroup group g b count 1 block 0 streams s >"), "");
+    // Its time is over before it has looked at everything: it is answered all the same.
+    world.now_ms += 5;
+    let (_, reply) = turns_until(&mut world, first);
+    assert_eq!(ids_in(&reply), [1801]);
+    assert_eq!(ids_in(&world.read(second)), [1802]);
+    // One that really finds nothing has waited as long as it said.
+    let mut world = with_delayed(700);
+    world.say("xdel s 701-0");
+    assert_eq!(world.say("xreadgroup group g a block 10 streams s >"), "");
+    world.pass(5);
+    assert_eq!((world.say(""), world.engine.blocked_count()), (String::new(), 1));
+    world.pass(10);
+    let me = world.me;
+    assert_eq!(world.read(me), "*-1|");
+}
+
+#[test]
+fn a_reader_that_looks_on_is_not_woken_meanwhile_and_may_go_away() {
+    let mut world = with_delayed(1800);
+    world.say("xdel s 1801-0");
+    let (first, second) = (world.open("10.0.0.2:1"), world.open("10.0.0.3:1"));
+    assert_eq!(world.send(first, "xreadgroup group g a block 0 streams s >"), "");
+    assert_eq!(world.send(second, "xreadgroup group g b block 0 streams s >"), "");
+    // An entry comes while both look on: the first gets it, in its time.
+    world.say("xadd s 2000-0 f v");
+    assert_eq!((world.read(first), world.read(second)), (String::new(), String::new()));
+    let (_, reply) = turns_until(&mut world, first);
+    assert_eq!(ids_in(&reply), [2000]);
+    world.say("xadd s 2001-0 f v");
+    assert_eq!(ids_in(&world.read(second)), [2001]);
+    let mut world = with_delayed(1800);
+    let first = world.open("10.0.0.2:1");
+    assert_eq!(world.send(first, "xreadgroup group g a block 0 streams s >"), "");
+    world.engine.close(first);
+    world.pass(0);
+    assert_eq!(ids_in(&world.say("xreadgroup group g b count 1 block 5 streams s >\r\n")), []);
+    let me = world.me;
+    assert_eq!(ids_in(&turns_until(&mut world, me).1), [1801]);
+}
+
+#[test]
+fn a_read_past_many_entries_of_a_busy_key_goes_on_by_turns() {
+    let mut world = World::new();
+    world.say("xgroup create s g 0 mkstream keyfield k");
+    (1..=1200).for_each(|id| drop(world.say(&format!("xadd s {id}-0 k busy"))));
+    world.say("xadd s 1201-0 k free");
+    assert_eq!(ids_in(&world.say("xreadgroup group g a count 1 streams s >")), [1]);
+    assert_eq!(world.say("xreadgroup group g a count 1 streams s >"), "");
+    let me = world.me;
+    let (turns, reply) = turns_until(&mut world, me);
+    assert_eq!((turns, ids_in(&reply)), (2, vec![1201]));
+    // Delayed entries of one key that become due together are as many.
+    (1300..=2500).for_each(|id| drop(world.say(&format!("xadd s delay 10 {id}-0 k busy"))));
+    world.say("xadd s 2501-0 k other");
+    while ids_in(&world.say("xreadgroup group g a streams s >")).is_empty() {
+        world.pass(0);
+    }
+    world.pass(10);
+    world.pass(0);
+    world.say("xadd s 2502-0 k another");
+    assert_eq!(world.say("xreadgroup group g a streams s >"), "");
+    assert_eq!(ids_in(&turns_until(&mut world, me).1), [2502]);
+    world.survives();
+}
+
+#[test]
+fn exact_trimming_of_what_is_acknowledged_goes_on_by_turns() {
+    let mut world = with_pending(25_000);
+    let (me, other) = (world.me, world.open("10.0.0.2:1"));
+    world.say("xack s g 24999-0");
+    // It looks at ten thousand a turn.
+    assert_eq!(world.say("xtrim s maxlen = 10 acked\r\nxlen s"), "");
+    assert_eq!(world.send(other, "xack s g 5-0 24998-0"), ":2|");
+    let (turns, reply) = turns_until(&mut world, me);
+    assert_eq!((turns, reply.as_str()), (2, ":3|:24997|"));
+    assert_eq!(world.say("xtrim s maxlen = 10 acked"), ":0|");
+    // In a transaction it is done at once.
+    let mut world = with_pending(25_000);
+    world.say("xack s g 24999-0");
+    world.talk(&[("multi", "+OK|"), ("xtrim s maxlen = 10 acked", "+QUEUED|"), ("exec", "*1|:1|")]);
+}
+
+#[test]
+fn what_goes_by_exact_trimming_goes_by_turns() {
+    let mut world = with_pending(6000);
+    world.say("config set notify-keyspace-events Kt");
+    let (me, other) = (world.me, world.open("10.0.0.2:1"));
+    world.send(other, "psubscribe __key*__:s");
+    // Every second entry is free.
+    let ids: Vec<String> = (1..=3000).map(|id| format!("{}-0", id * 2)).collect();
+    world.say(&format!("xack s g {}", ids.join(" ")));
+    assert_eq!(world.say("xtrim s maxlen = 3500 acked"), "");
+    assert_eq!(turns_until(&mut world, me), (2, ":2500|".into()));
+    assert_eq!(world.say("xlen s"), ":3500|");
+    assert_eq!(world.read(other).matches("xtrim").count(), 1);
+    // As many as are free, and no more, however many are asked for.
+    assert_eq!(world.say("xtrim s minid = 6000-0 acked"), ":499|");
+    world.survives();
+}
+
+#[test]
+fn an_entry_is_added_when_there_is_room_for_it() {
+    for add in ["xadd s maxlen = 1000 acked 9000-0 f v", "xaddm s maxlen = 1000 acked count 1 9000-0 1 f v"] {
+        let mut world = with_pending(4000);
+        world.say("config set notify-keyspace-events Kt");
+        let (me, other) = (world.me, world.open("10.0.0.2:1"));
+        world.send(other, "psubscribe __key*__:s");
+        world.say("xack s g range 1 3500");
+        assert_eq!(world.say(add), "", "{add}");
+        let (turns, reply) = turns_until(&mut world, me);
+        assert_eq!(turns, 3, "{add}");
+        assert!(reply.ends_with("$6|9000-0|"), "{reply}");
+        assert_eq!(world.say("xlen s"), ":1000|");
+        assert_eq!(ids_in(&world.say("xrange s - + count 1")), [3002]);
+        assert_eq!(world.read(other).matches("xtrim").count(), 1, "{add}");
+        world.survives();
+    }
+}
+
+#[test]
+fn one_that_cannot_be_added_any_more_is_refused() {
+    let mut world = with_pending(4000);
+    let (me, other) = (world.me, world.open("10.0.0.2:1"));
+    world.say("xack s g range 1 3500");
+    assert_eq!(world.say("xadd s maxlen = 1000 acked 9000-0 f v"), "");
+    assert_eq!(world.send(other, "xadd s 9000-0 f v"), "$6|9000-0|");
+    assert!(turns_until(&mut world, me).1.starts_with("-ERR The ID specified in XADD is equal or smaller"));
+    let mut world = with_pending(4000);
+    let (me, other) = (world.me, world.open("10.0.0.2:1"));
+    world.say("xack s g range 1 3500");
+    assert_eq!(world.say("xtrim s maxlen = 1000 acked"), "");
+    assert_eq!(world.send(other, "set s string"), "+OK|");
+    assert!(turns_until(&mut world, me).1.starts_with("-WRONGTYPE"));
+}
+
+/// A group `g` that orders by `k`: `keys` entries of as many keys are pending for `a`, and behind each waits another.
+fn with_keys(keys: u64) -> World {
+    let mut world = World::new();
+    world.engine.log.enable(0);
+    world.say("xgroup create s g 0 mkstream keyfield k");
+    (1..=keys).for_each(|id| drop(world.say(&format!("xadd s {id}-0 k {id}"))));
+    world.say("xreadgroup group g a streams s >");
+    (1..=keys).for_each(|id| drop(world.say(&format!("xadd s {}-0 k {id}", 10_000 + id))));
+    let (me, mut reply) = (world.me, world.say("xreadgroup group g a streams s >"));
+    while reply.is_empty() {
+        world.pass(0);
+        reply = world.read(me);
+    }
+    assert_eq!(reply, "*-1|");
+    world
+}
+
+#[test]
+fn keys_are_freed_by_turns_and_nobody_is_told_that_there_is_nothing_meanwhile() {
+    for command in ["xgroup delconsumer s g a", "xack s g range - +"] {
+        let (mut world, mut journal) = (with_keys(1000), Journal::default());
+        let me = world.me;
+        assert_eq!(world.say(command), ":1000|");
+        assert_eq!(world.engine.next_deadline_ms(), Some(0));
+        world.survives();
+        journal.restart(&mut world);
+        // What is free already comes at once.
+        let mut given = ids_in(&world.say("xreadgroup group g b count 250 streams s >"));
+        assert_eq!(given, (10_001..=10_250).collect::<Vec<_>>(), "{command}");
+        for _ in 0..10 {
+            let mut reply = world.say("xreadgroup group g b count 250 streams s >");
+            while reply.is_empty() {
+                world.survives();
+                world.pass(0);
+                reply = world.read(me);
+            }
+            given.extend(ids_in(&reply));
+        }
+        assert_eq!(given, (10_001..=11_000).collect::<Vec<_>>(), "{command}");
+        (0..4).for_each(|_| world.pass(0));
+        assert_eq!(world.engine.next_deadline_ms(), None);
+        world.survives();
+        journal.restart(&mut world);
+    }
+}
+
+#[test]
+fn a_waiting_reader_gets_what_a_key_that_is_freed_later_held_up() {
+    let mut world = with_keys(1000);
+    let reader = world.open("10.0.0.2:1");
+    assert_eq!(world.say("xgroup delconsumer s g a"), ":1000|");
+    assert_eq!(ids_in(&world.say("xreadgroup group g b streams s >")).len(), 300);
+    assert_eq!(world.send(reader, "xreadgroup group g c block 0 streams s >"), "");
+    world.pass(0);
+    assert_eq!(ids_in(&world.read(reader)), (10_301..=10_600).collect::<Vec<_>>());
+    // Whatever happens to the stream, the rest is freed: where it is now.
+    world.talk(&[("rename s t", "+OK|"), ("swapdb 0 3", "+OK|"), ("select 3", "+OK|")]);
+    world.pass(0);
+    assert_eq!(ids_in(&world.say("xreadgroup group g b streams t >")).len(), 300);
+    world.talk(&[("multi", "+OK|"), ("xreadgroup group g b streams t >", "+QUEUED|")]);
+    assert_eq!(ids_in(&world.say("exec")).len(), 100);
+    (0..4).for_each(|_| world.pass(0));
+    assert_eq!(world.engine.next_deadline_ms(), None);
+    world.survives();
+}
+
+#[test]
+fn entries_given_again_while_keys_are_being_freed_hold_theirs() {
+    let mut world = with_keys(1000);
+    assert_eq!(world.say("xack s g range - +"), ":1000|");
+    // Set back, the group gives the same entries anew.
+    world.say("xgroup setid s g 0");
+    let me = world.me;
+    let (mut reply, mut given) = (world.say("xreadgroup group g b streams s >"), Vec::new());
+    while reply != "*-1|" {
+        given.extend(ids_in(&reply));
+        world.pass(0);
+        reply = world.read(me);
+        if reply.is_empty() && world.engine.client(me).unwrap().wait.is_none() {
+            reply = world.say("xreadgroup group g b streams s >");
+        }
+    }
+    given.sort_unstable();
+    assert_eq!(given, (1..=1000).collect::<Vec<_>>(), "one of each key, and the first");
+    world.survives();
+    assert_eq!(world.say("xpending s g").split('|').nth(1), Some(":1000"));
+}
+
+#[test]
+fn a_claim_that_only_met_entries_that_are_gone_looks_on() {
+    let mut world = with_pending(2500);
+    let ids: Vec<String> = (1..=2400).map(|id| format!("{id}-0")).collect();
+    world.say(&format!("xdel s {}", ids.join(" ")));
+    world.now_ms += 10;
+    let me = world.me;
+    assert_eq!(world.say("xreadgroup group g b count 1 claim 5 streams s >"), "");
+    assert_eq!(ids_in(&turns_until(&mut world, me).1), [2401]);
+    assert_eq!(world.say("xpending s g").split('|').nth(1), Some(":100"));
+}
