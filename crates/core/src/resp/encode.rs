@@ -69,6 +69,12 @@ impl Reply<'_> {
         bulk(self.out, bytes);
     }
 
+    /// What is written as it goes over the wire in both protocols: a bulk string that is always the same.
+    pub fn written(&mut self, bytes: &'static [u8]) {
+        debug_assert!(bytes.starts_with(b"$") && bytes.ends_with(b"\r\n"));
+        self.out.extend_from_slice(bytes);
+    }
+
     /// An entry ID as a bulk string.
     pub fn id(&mut self, id: StreamId) {
         bulk_id(self.out, id);

@@ -71,6 +71,20 @@ impl Delays {
         self.by_id.first_key_value().map(|(&id, _)| id)
     }
 
+    /// The ID that so many stand before.
+    pub fn nth_id(&self, n: usize) -> Option<StreamId> {
+        if n < self.len() { self.by_id.keys().nth(n).copied() } else { None }
+    }
+
+    /// Frees a part, at most `most`, of what nobody uses any more; answers whether there is more.
+    pub fn free_some(&mut self, most: usize) -> bool {
+        for _ in 0..most {
+            self.by_id.pop_first();
+            self.by_due.pop_first();
+        }
+        !(self.by_id.is_empty() && self.by_due.is_empty())
+    }
+
     /// From an ID on, in order, with their times.
     pub fn range(&self, from: StreamId) -> impl Iterator<Item = (StreamId, u64)> {
         self.by_id.range(from..).map(|(&id, &due_ms)| (id, due_ms))

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use crate::state::delays::Delays;
 use crate::state::entries::{Entries, Span};
 use crate::state::group::Group;
 use crate::state::idempotence::Forgotten;
@@ -19,6 +20,7 @@ pub struct Garbage {
     spans: Vec<Arc<Span>>,
     pels: VecDeque<Pel>,
     forgotten: Vec<Forgotten>,
+    delays: Vec<Delays>,
     groups: Vec<Group>,
     /// All groups of a stream.
     group_maps: Vec<BTreeMap<Box<[u8]>, Arc<Group>>>,
@@ -42,6 +44,9 @@ const SMALL_STRING_BYTES: usize = 1 << 20;
 const GROUPS_PER_PIECE: usize = 16;
 const KEYS_PER_PIECE: usize = 100;
 
+/// Delays of a stream that was removed that are freed at a time.
+const DELAYS_PER_PIECE: usize = 500;
+
 impl Garbage {
     /// Takes a removed value.
     pub fn value(&mut self, value: Value) {
@@ -58,7 +63,8 @@ impl Garbage {
     }
 
     /// Takes a removed stream apart. Groups that a snapshot still holds are freed by it.
-    fn stream(&mut self, stream: Stream) {
+    fn stream(&mut self, mut stream: Stream) {
+        self.delays.extend(stream.take_delays().filter(|delays| delays.len() as u64 >= SMALL));
         self.entries(stream.entries);
         if let Some(mut all) = stream.idempotence.and_then(Arc::into_inner) {
             self.forgotten(all.take());
@@ -115,6 +121,7 @@ impl Garbage {
             && self.spans.is_empty()
             && self.pels.is_empty()
             && self.forgotten.is_empty()
+            && self.delays.is_empty()
             && self.groups.is_empty()
             && self.group_maps.is_empty()
             && self.strings.is_empty()
@@ -135,6 +142,10 @@ impl Garbage {
         } else if let Some(forgotten) = self.forgotten.last_mut() {
             if !forgotten.free_one() {
                 self.forgotten.pop();
+            }
+        } else if let Some(delays) = self.delays.last_mut() {
+            if !delays.free_some(DELAYS_PER_PIECE) {
+                self.delays.pop();
             }
         } else if let Some(group) = self.groups.last_mut() {
             if !group.free_some() {

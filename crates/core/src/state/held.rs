@@ -98,6 +98,11 @@ impl Held {
         self.ids.last_key_value().map(|(&id, _)| id)
     }
 
+    /// The ID that so many stand before.
+    pub fn nth_id(&self, n: usize) -> Option<StreamId> {
+        if n < self.ids.len() { self.ids.keys().nth(n).copied() } else { None }
+    }
+
     /// All of them in order.
     pub fn iter(&self) -> impl Iterator<Item = StreamId> {
         self.ids.keys().copied()
@@ -376,5 +381,55 @@ impl Held {
             return Err("what is held back differs from what the lanes say".to_owned());
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three hundred delayed, as many pending with a key of their own, as many waiting behind them, as many behind one key.
+    fn full() -> Held {
+        let mut held = Held::default();
+        for n in 1..=300u64 {
+            held.delay(StreamId::new(n, 0), 1000 + n % 7);
+            held.pending_put(StreamId::new(n, 1), format!("key {n}").as_bytes());
+            held.wait(StreamId::new(n, 2), Some(format!("key {n}").as_bytes()));
+            held.wait(StreamId::new(n, 3), Some(b"one key"));
+        }
+        held
+    }
+
+    #[test]
+    fn what_nobody_uses_is_freed_in_pieces_and_all_of_it() {
+        let mut held = full();
+        held.check(|id| id.seq == 1, |_| false).unwrap();
+        assert_eq!((held.len(), held.known()), (900, 1200));
+        let mut pieces = 1;
+        let mut known = held.known();
+        while held.free_some(50) {
+            assert!(known - held.known() <= 2 * 50, "a piece is no more than was asked for of each kind");
+            known = held.known();
+            pieces += 1;
+        }
+        // The longest of its parts, all that is held, decides.
+        assert_eq!(pieces, 900 / 50);
+        assert!(held.is_empty() && held.lanes.is_empty() && held.due.is_empty() && held.ready.is_empty());
+        assert!(held.pending_keys.is_empty() && held.waiting_keys.is_empty());
+        assert!(!held.free_some(50), "nothing is left of it");
+    }
+
+    #[test]
+    fn keys_of_what_is_pending_no_more_are_freed_a_few_at_a_time() {
+        let mut held = full();
+        let (mut from, mut looks) = (StreamId::MIN, 0);
+        let to = StreamId::new(200, 1);
+        while let Some(next) = held.pending_gone_in(from, to, 30, |id| id.ms % 2 == 0) {
+            assert!(next > from);
+            (from, looks) = (next, looks + 1);
+        }
+        assert_eq!(looks, 200 / 30);
+        held.check(|id| id.seq == 1 && (id.ms % 2 == 1 || id.ms > 200), |_| false).unwrap();
+        assert_eq!(held.ready().filter(|id| id.seq == 2).count(), 100);
     }
 }

@@ -38,6 +38,9 @@ pub struct Stream {
     delays: Option<Arc<Delays>>,
 }
 
+/// Entries that delays or groups hold of which one turn lets go.
+pub const LET_GO_MAX: usize = 1000;
+
 /// Tags of the optional parts of a stream in a snapshot.
 mod section {
     pub const IDEMPOTENCE: u8 = 1;
@@ -131,6 +134,21 @@ impl Stream {
                 Arc::make_mut(group).let_go_before(bound);
             }
         }
+    }
+
+    /// Up to which ID, at most `last`, one turn has time to let entries go: something waits for each of
+    /// [`LET_GO_MAX`] before it.
+    pub fn let_go_up_to(&self, last: StreamId) -> StreamId {
+        let holders = self.groups.values().filter(|group| !group.held().is_empty()).count();
+        let most = LET_GO_MAX / (1 + holders);
+        let held = self.groups.values().filter_map(|group| group.held().nth_id(most));
+        let delayed = self.delays().and_then(|all| all.nth_id(most));
+        held.chain(delayed).filter_map(StreamId::prev).fold(last, StreamId::min)
+    }
+
+    /// Takes the delays out, for freeing them bit by bit.
+    pub fn take_delays(&mut self) -> Option<Delays> {
+        self.delays.take().and_then(Arc::into_inner)
     }
 
     /// ID of the first entry, `0-0` when there is none.

@@ -23,32 +23,61 @@ fn optional_count(reply: &mut Reply<'_>, value: Option<i64>) {
     }
 }
 
-fn write_lag(cx: &Cx<'_>, stream: &Stream, group: &Group, reply: &mut Reply<'_>) {
-    let lag = match cx.settings().stream_lag {
-        StreamLag::Exact => Some(stream.lag_exact(group) as i64),
-        StreamLag::Compat => stream.lag_compat(group),
-    };
-    optional_count(reply, lag);
+/// How far the groups of a stream are behind. Most of them stand where others stand: that is counted once.
+struct Lags<'s> {
+    stream: &'s Stream,
+    way: StreamLag,
+    counted: Option<(StreamId, u64)>,
+}
+
+impl<'s> Lags<'s> {
+    fn new(cx: &Cx<'_>, stream: &'s Stream) -> Lags<'s> {
+        Lags { stream, way: cx.settings().stream_lag, counted: None }
+    }
+
+    fn write(&mut self, group: &Group, reply: &mut Reply<'_>) {
+        let lag = match (self.way, self.counted) {
+            (StreamLag::Compat, _) => self.stream.lag_compat(group),
+            (StreamLag::Exact, Some((position, lag))) if position == group.last_delivered => {
+                Some((lag + group.held().len()) as i64)
+            }
+            (StreamLag::Exact, _) => {
+                let lag = self.stream.entries.count_after(group.last_delivered);
+                self.counted = Some((group.last_delivered, lag));
+                Some((lag + group.held().len()) as i64)
+            }
+        };
+        optional_count(reply, lag);
+    }
+}
+
+/// Bytes of the reply about a group, or a consumer, with a short name: room is made once for all of them.
+const PART_BYTES: usize = 192;
+
+fn make_room(parts: usize, reply: &mut Reply<'_>) {
+    reply.out.reserve(parts * PART_BYTES);
 }
 
 /// XINFO GROUPS key
 pub fn groups(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
     let stream = stream_of(cx, args.get(2))?;
+    let mut lags = Lags::new(cx, stream);
+    make_room(stream.groups.len(), reply);
     reply.array(stream.groups.len());
     for (name, group) in &stream.groups {
         reply.map(6);
-        reply.bulk(b"name");
+        reply.written(b"$4\r\nname\r\n");
         reply.bulk(name);
-        reply.bulk(b"consumers");
+        reply.written(b"$9\r\nconsumers\r\n");
         reply.count(group.consumer_count() as u64);
-        reply.bulk(b"pending");
+        reply.written(b"$7\r\npending\r\n");
         reply.count(group.pel().len());
-        reply.bulk(b"last-delivered-id");
+        reply.written(b"$17\r\nlast-delivered-id\r\n");
         reply.id(group.last_delivered);
-        reply.bulk(b"entries-read");
+        reply.written(b"$12\r\nentries-read\r\n");
         optional_count(reply, group.entries_read.map(|n| n as i64));
-        reply.bulk(b"lag");
-        write_lag(cx, stream, group, reply);
+        reply.written(b"$3\r\nlag\r\n");
+        lags.write(group, reply);
     }
     Ok(())
 }
@@ -57,6 +86,8 @@ pub fn groups(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
 pub fn group_stats(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
     let stream = stream_of(cx, args.get(2))?;
     let now_ms = cx.now_ms();
+    let mut lags = Lags::new(cx, stream);
+    make_room(2 * stream.groups.len(), reply);
     reply.array(stream.groups.len());
     for (name, group) in &stream.groups {
         let pel = group.pel();
@@ -68,35 +99,35 @@ pub fn group_stats(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Re
         let undelivered = group.last_delivered.next().and_then(|from| stream.entries.range(from, StreamId::MAX).next());
         let age = |ms: u64| now_ms.saturating_sub(ms) as i64;
         reply.map(14);
-        reply.bulk(b"name");
+        reply.written(b"$4\r\nname\r\n");
         reply.bulk(name);
-        reply.bulk(b"pending");
+        reply.written(b"$7\r\npending\r\n");
         reply.count(pel.len());
-        reply.bulk(b"in-flight");
+        reply.written(b"$9\r\nin-flight\r\n");
         reply.count(group.in_flight());
-        reply.bulk(b"lag");
-        write_lag(cx, stream, group, reply);
-        reply.bulk(b"released");
+        reply.written(b"$3\r\nlag\r\n");
+        lags.write(group, reply);
+        reply.written(b"$8\r\nreleased\r\n");
         reply.count(group.released());
-        reply.bulk(b"delayed");
+        reply.written(b"$7\r\ndelayed\r\n");
         reply.count(group.deferred() + group.held().delayed());
-        reply.bulk(b"held");
+        reply.written(b"$4\r\nheld\r\n");
         reply.count(group.held().waiting());
-        reply.bulk(b"oldest-pending-ms");
+        reply.written(b"$17\r\noldest-pending-ms\r\n");
         optional_count(reply, oldest_ms.map(age));
-        reply.bulk(b"oldest-undelivered-ms");
+        reply.written(b"$21\r\noldest-undelivered-ms\r\n");
         let undelivered = group.held().first().or(undelivered.map(|entry| entry.id));
         optional_count(reply, undelivered.map(|id| age(id.ms)));
-        reply.bulk(b"next-release-ms");
+        reply.written(b"$15\r\nnext-release-ms\r\n");
         let next_ms = [group.next_due_ms(), group.held().next_due_ms()].into_iter().flatten().min();
         optional_count(reply, next_ms.map(|ms| ms.saturating_sub(now_ms) as i64));
-        reply.bulk(b"acked-total");
+        reply.written(b"$11\r\nacked-total\r\n");
         reply.count(group.totals.acked);
-        reply.bulk(b"redelivered-total");
+        reply.written(b"$17\r\nredelivered-total\r\n");
         reply.count(group.totals.redelivered);
-        reply.bulk(b"max-pending");
+        reply.written(b"$11\r\nmax-pending\r\n");
         reply.count(group.options().max_pending);
-        reply.bulk(b"max-pending-per-consumer");
+        reply.written(b"$24\r\nmax-pending-per-consumer\r\n");
         reply.count(group.options().max_pending_per_consumer);
     }
     Ok(())
@@ -110,13 +141,13 @@ pub fn consumers(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resu
     reply.array(group.consumer_count());
     for (_, consumer) in group.consumers() {
         reply.map(4);
-        reply.bulk(b"name");
+        reply.written(b"$4\r\nname\r\n");
         reply.bulk(&consumer.name);
-        reply.bulk(b"pending");
+        reply.written(b"$7\r\npending\r\n");
         reply.count(consumer.pending);
-        reply.bulk(b"idle");
+        reply.written(b"$4\r\nidle\r\n");
         reply.count(now_ms.saturating_sub(consumer.seen_ms));
-        reply.bulk(b"inactive");
+        reply.written(b"$8\r\ninactive\r\n");
         reply.int(consumer.active_ms.map_or(-1, |ms| now_ms.saturating_sub(ms) as i64));
     }
     Ok(())
@@ -140,20 +171,20 @@ pub fn stream(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
     };
     let entries = &stream.entries;
     reply.map(if full.is_some() { 15 } else { 16 });
-    reply.bulk(b"length");
+    reply.written(b"$6\r\nlength\r\n");
     reply.count(entries.len());
     let nodes = entries.node_count() as u64;
-    reply.bulk(b"radix-tree-keys");
+    reply.written(b"$15\r\nradix-tree-keys\r\n");
     reply.count(nodes);
-    reply.bulk(b"radix-tree-nodes");
+    reply.written(b"$16\r\nradix-tree-nodes\r\n");
     reply.count(nodes + 1);
-    reply.bulk(b"last-generated-id");
+    reply.written(b"$17\r\nlast-generated-id\r\n");
     reply.id(stream.last_id);
-    reply.bulk(b"max-deleted-entry-id");
+    reply.written(b"$20\r\nmax-deleted-entry-id\r\n");
     reply.id(stream.max_deleted);
-    reply.bulk(b"entries-added");
+    reply.written(b"$13\r\nentries-added\r\n");
     reply.count(stream.entries_added);
-    reply.bulk(b"recorded-first-entry-id");
+    reply.written(b"$23\r\nrecorded-first-entry-id\r\n");
     reply.id(stream.first_id());
     let (idempotence, settings) = (stream.idempotence.as_deref(), stream.idempotence_settings());
     for (name, value) in [
@@ -168,18 +199,20 @@ pub fn stream(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
         reply.count(value);
     }
     if let Some(count) = full {
-        reply.bulk(b"entries");
+        reply.written(b"$7\r\nentries\r\n");
         let shown = usize::try_from(entries.len()).unwrap_or(usize::MAX).min(count);
         reply.array(shown);
         entries.range(StreamId::MIN, StreamId::MAX).take(shown).for_each(|entry| entry.write(reply.out));
-        reply.bulk(b"groups");
+        reply.written(b"$6\r\ngroups\r\n");
         reply.array(stream.groups.len());
+        let mut lags = Lags::new(cx, stream);
+        make_room(2 * stream.groups.len(), reply);
         for (name, group) in &stream.groups {
-            write_group(cx, stream, name, group, count, reply);
+            write_group(&mut lags, name, group, count, reply);
         }
         return Ok(());
     }
-    reply.bulk(b"groups");
+    reply.written(b"$6\r\ngroups\r\n");
     reply.count(stream.groups.len() as u64);
     for (name, id) in [(&b"first-entry"[..], entries.first_id()), (b"last-entry", entries.last_id())] {
         reply.bulk(name);
@@ -191,22 +224,22 @@ pub fn stream(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
     Ok(())
 }
 
-fn write_group(cx: &Cx<'_>, stream: &Stream, name: &[u8], group: &Group, count: usize, reply: &mut Reply<'_>) {
+fn write_group(lags: &mut Lags<'_>, name: &[u8], group: &Group, count: usize, reply: &mut Reply<'_>) {
     let pel = group.pel();
     reply.map(8);
-    reply.bulk(b"name");
+    reply.written(b"$4\r\nname\r\n");
     reply.bulk(name);
-    reply.bulk(b"last-delivered-id");
+    reply.written(b"$17\r\nlast-delivered-id\r\n");
     reply.id(group.last_delivered);
-    reply.bulk(b"entries-read");
+    reply.written(b"$12\r\nentries-read\r\n");
     optional_count(reply, group.entries_read.map(|n| n as i64));
-    reply.bulk(b"lag");
-    write_lag(cx, stream, group, reply);
-    reply.bulk(b"pel-count");
+    reply.written(b"$3\r\nlag\r\n");
+    lags.write(group, reply);
+    reply.written(b"$9\r\npel-count\r\n");
     reply.count(pel.len());
-    reply.bulk(b"nacked-count");
+    reply.written(b"$12\r\nnacked-count\r\n");
     reply.count(group.released() + group.deferred());
-    reply.bulk(b"pending");
+    reply.written(b"$7\r\npending\r\n");
     reply.array(usize::try_from(pel.len()).unwrap_or(usize::MAX).min(count));
     for pending in pel.range(StreamId::MIN).take(count) {
         reply.array(4);
@@ -223,7 +256,7 @@ fn write_group(cx: &Cx<'_>, stream: &Stream, name: &[u8], group: &Group, count: 
         }
         reply.count(pending.deliveries);
     }
-    reply.bulk(b"consumers");
+    reply.written(b"$9\r\nconsumers\r\n");
     reply.array(group.consumer_count());
     for (of, consumer) in group.consumers() {
         write_consumer(group, of, consumer, count, reply);
@@ -232,15 +265,15 @@ fn write_group(cx: &Cx<'_>, stream: &Stream, name: &[u8], group: &Group, count: 
 
 fn write_consumer(group: &Group, of: ConsumerRef, consumer: &Consumer, count: usize, reply: &mut Reply<'_>) {
     reply.map(5);
-    reply.bulk(b"name");
+    reply.written(b"$4\r\nname\r\n");
     reply.bulk(&consumer.name);
-    reply.bulk(b"seen-time");
+    reply.written(b"$9\r\nseen-time\r\n");
     reply.count(consumer.seen_ms);
-    reply.bulk(b"active-time");
+    reply.written(b"$11\r\nactive-time\r\n");
     reply.int(consumer.active_ms.map_or(-1, |ms| ms as i64));
-    reply.bulk(b"pel-count");
+    reply.written(b"$9\r\npel-count\r\n");
     reply.count(consumer.pending);
-    reply.bulk(b"pending");
+    reply.written(b"$7\r\npending\r\n");
     reply.array(usize::try_from(consumer.pending).unwrap_or(usize::MAX).min(count));
     for pending in group.pel().range_of(of, StreamId::MIN).take(count) {
         reply.array(3);

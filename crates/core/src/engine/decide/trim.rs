@@ -14,7 +14,7 @@ use crate::id::StreamId;
 use crate::record::{Ids, Record};
 use crate::resp::encode::Reply;
 use crate::state::group::Group;
-use crate::state::stream::Stream;
+use crate::state::stream::{LET_GO_MAX, Stream};
 
 /// Entries that ACKED looks at in one turn. With `~` the next call goes on behind them, else the next turn.
 const LOOKS_MAX: usize = 10_000;
@@ -81,11 +81,11 @@ impl Part {
 /// Makes room for so many entries that are about to be added, as far as that takes more than one turn. `false`: the command
 /// was postponed, with what it has to carry over, and is to return. Call before anything is emitted.
 pub fn make_room(cx: &mut Cx<'_>, args: Args<'_>, key: &[u8], trimming: Option<&Trimming>, added: u64) -> bool {
-    let Some(trimming) = trimming.filter(|trimming| trimming.references == References::Acked && !trimming.approximate)
-    else {
-        return true;
-    };
-    if !cx.may_postpone() || !matches!(cx.stream(key), Ok(Some(_))) {
+    let Some(trimming) = trimming.filter(|trimming| !trimming.approximate) else { return true };
+    let Ok(Some(stream)) = cx.stream(key) else { return true };
+    let is_long = trimming.references == References::Acked
+        || last_exactly(stream, trimming).is_some_and(|last| part_up_to(stream, trimming, last).is_some());
+    if !is_long || !cx.may_postpone() {
         return true;
     }
     let part = remove(cx, key, trimming, added, true);
@@ -119,6 +119,10 @@ fn remove(cx: &mut Cx<'_>, key: &[u8], trimming: &Trimming, added: u64, divided:
         return trim_free(cx, key, trimming, last, added, divided);
     }
     let Some(last) = last else { return Part::done(0) };
+    let (last, done) = match part_up_to(stream, trimming, last) {
+        Some(part) if divided => (part, false),
+        _ => (last, true),
+    };
     let removed = stream.entries.count_in(StreamId::MIN, last);
     if trimming.references == References::Delete {
         // References up to there go, also those of entries that were deleted before.
@@ -127,7 +131,17 @@ fn remove(cx: &mut Cx<'_>, key: &[u8], trimming: &Trimming, added: u64, divided:
     if removed > 0 {
         remove_front(cx, key, last);
     }
-    Part::done(removed)
+    Part { removed, done }
+}
+
+/// Up to which ID one turn trims, if it has no time for everything: entries that are delayed, or held by groups, take time
+/// each.
+fn part_up_to(stream: &Stream, trimming: &Trimming, last: StreamId) -> Option<StreamId> {
+    let many = || stream.entries.count_in(StreamId::MIN, last) > LET_GO_MAX as u64;
+    if trimming.approximate || !many() {
+        return None;
+    }
+    Some(stream.let_go_up_to(last)).filter(|&part| part < last)
 }
 
 /// Removes everything up to an ID.

@@ -74,3 +74,94 @@ fn entries_up_to_the_greatest_id_are_counted_as_they_go() {
     world.say(&format!("xadd s {greatest} a b"));
     world.talk(&[("xtrim s maxlen 0", ":1|"), ("xlen s", ":0|"), ("xtrim s maxlen 0", ":0|")]);
 }
+
+/// The IDs of a stream: all of them end in `-0` here.
+fn left(world: &mut World) -> Vec<u64> {
+    super::delays::ids_in(&world.say("XRANGE s - +"))
+}
+
+#[test]
+fn acked_spares_what_was_given_back() {
+    for approximate in ["=", "~"] {
+        let mut world = World::with(&[("stream-node-max-entries", "1")]);
+        world.talk(&[("XGROUP CREATE s g 0 MKSTREAM", "+OK|")]);
+        (1..=6).for_each(|ms| drop(world.say(&format!("XADD s {ms}-0 f v"))));
+        world.say("XREADGROUP GROUP g a STREAMS s >");
+        let trim = format!("XTRIM s MAXLEN {approximate} 0 ACKED");
+        // Released and deferred entries are pending, though nobody has them.
+        world.talk(&[
+            ("XNACK s g FAIL IDS 2 1-0 2-0", ":2|"),
+            ("XNACK s g FAIL DELAY 1000 IDS 1 4-0", ":1|"),
+            ("XACK s g 3-0 5-0 6-0", ":3|"),
+            (&trim, ":3|"),
+        ]);
+        assert_eq!(left(&mut world), [1, 2, 4]);
+        world.pass(1000);
+        world.talk(&[(&trim, ":0|"), ("XACK s g 4-0", ":1|"), (&trim, ":1|")]);
+        assert_eq!(left(&mut world), [1, 2]);
+        // A consumer that goes takes nothing with it that nobody has.
+        world.talk(&[
+            ("XGROUP DELCONSUMER s g a", ":0|"),
+            (&trim, ":0|"),
+            ("XACK s g RANGE - +", ":2|"),
+            (&trim, ":2|"),
+        ]);
+        assert_eq!(left(&mut world), []);
+        world.survives();
+    }
+}
+
+#[test]
+fn acked_spares_what_is_delayed_or_waits_behind_its_key() {
+    for approximate in ["=", "~"] {
+        let mut world = World::with(&[("stream-node-max-entries", "1")]);
+        world.talk(&[("XGROUP CREATE s g 0 MKSTREAM KEYFIELD k", "+OK|")]);
+        for add in ["1-0 k x", "2-0 k x", "DELAY 1000 3-0 k y", "4-0 k y", "5-0 k x", "6-0 k z"] {
+            world.say(&format!("XADD s {add}"));
+        }
+        let trim = format!("XTRIM s MAXLEN {approximate} 0 ACKED");
+        // 2 and 5 wait behind 1, 3 for its time; 4 and 6 are free when they are acknowledged.
+        world.say("XREADGROUP GROUP g a STREAMS s >");
+        world.talk(&[("XACK s g 4-0 6-0", ":2|"), (&trim, ":2|")]);
+        assert_eq!(left(&mut world), [1, 2, 3, 5]);
+        world.talk(&[("XACK s g 1-0", ":1|"), (&trim, ":1|"), (&trim, ":0|")]);
+        assert_eq!(left(&mut world), [2, 3, 5]);
+        // Held no more, nor pending: given without acknowledgement.
+        assert!(world.say("XREADGROUP GROUP g a COUNT 1 NOACK STREAMS s >").contains("2-0"));
+        world.talk(&[(&trim, ":1|")]);
+        world.pass(1000);
+        world.talk(&[(&trim, ":0|")]);
+        assert!(world.say("XREADGROUP GROUP g a COUNT 1 STREAMS s >").contains("3-0"));
+        world.talk(&[(&trim, ":0|"), ("XACKDEL s g IDS 1 3-0", "*1|:1|")]);
+        assert_eq!(left(&mut world), [5]);
+        // In a second group that has passed over nothing it is not free, either.
+        world.talk(&[("XGROUP CREATE s h 0", "+OK|")]);
+        world.say("XREADGROUP GROUP g a NOACK STREAMS s >");
+        world.talk(&[(&trim, ":0|"), ("XGROUP SETID s h $", "+OK|"), (&trim, ":1|")]);
+        world.survives();
+    }
+}
+
+#[test]
+fn what_is_delayed_goes_by_turns() {
+    for trim in ["xtrim s maxlen = 1", "xtrim s minid = 3001 delref", "xadd s maxlen = 1 3002-0 f v"] {
+        let mut world = World::new();
+        world.say("xgroup create s g 0 mkstream");
+        (1..=3000).for_each(|id| drop(world.say(&format!("xadd s delay 100000 {id}-0 f v"))));
+        world.say("xadd s 3001-0 f v");
+        assert_eq!(world.say(trim), "", "{trim}");
+        let (me, mut turns) = (world.me, 0);
+        let mut reply = String::new();
+        while reply.is_empty() {
+            world.survives();
+            assert_eq!(world.engine.next_deadline_ms(), Some(0), "{trim}");
+            world.pass(0);
+            turns += 1;
+            reply = world.read(me);
+        }
+        assert_eq!(turns, 2, "{trim}");
+        assert_eq!(reply, if trim.starts_with("xadd") { "$6|3002-0|" } else { ":3000|" });
+        assert_eq!(world.say("xlen s"), ":1|");
+        world.survives();
+    }
+}
