@@ -1,13 +1,13 @@
 //! The `impel` binary: hands the command line to the library.
 
-use std::alloc::System;
 use std::os::unix::ffi::OsStringExt;
 use std::process::ExitCode;
 
 use impel::memory::Counting;
+use mimalloc::MiMalloc;
 
 #[global_allocator]
-static ALLOCATOR: Counting<System> = Counting(System);
+static ALLOCATOR: Counting<MiMalloc> = Counting(MiMalloc);
 
 fn main() -> ExitCode {
     let words: Vec<Vec<u8>> = std::env::args_os().skip(1).map(OsStringExt::into_vec).collect();

@@ -100,7 +100,7 @@ impl Observed {
         out.line("used_memory_peak", peak);
         out.line("used_memory_peak_human", human(peak));
         out.line("mem_fragmentation_ratio", format!("{:.2}", if used == 0 { 0.0 } else { rss as f64 / used as f64 }));
-        out.line("mem_allocator", "system");
+        out.line("mem_allocator", "mimalloc");
     }
 
     fn persistence(&self, out: &mut Lines<'_>) {
