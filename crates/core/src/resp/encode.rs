@@ -54,6 +54,11 @@ impl Reply<'_> {
 
     /// An integer.
     pub fn int(&mut self, n: i64) {
+        // One digit, as most of them have.
+        if let Ok(digit @ 0..=9) = u8::try_from(n) {
+            self.out.extend_from_slice(&[b':', b'0' + digit, b'\r', b'\n']);
+            return;
+        }
         self.out.push(b':');
         self.out.extend_from_slice(itoa::Buffer::new().format(n).as_bytes());
         self.out.extend_from_slice(b"\r\n");

@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use crate::id::StreamId;
 use crate::state::codec::{Corrupt, Reader, end_sections, put_bytes, put_id, put_int, put_section, put_uint};
 use crate::state::entries::Entries;
-use crate::state::held::{Held, key_of};
+use crate::state::held::{Held, NOTHING, key_of};
 use crate::state::pending::{ConsumerRef, Pel, Pending, RELEASE_MAX};
 
 mod tag {
@@ -31,7 +31,7 @@ const REAPED_AT_ONCE: u64 = 32;
 const PASSING_MAX: usize = 16;
 
 /// Keys of entries that are pending no more that are freed at once.
-pub const KEYS_FREED_AT_ONCE: usize = 300;
+pub const KEYS_FREED_AT_ONCE: usize = 100;
 
 /// Consumers, deferred and held entries of a removed group that are freed at once.
 const FREED_AT_ONCE: usize = 200;
@@ -140,8 +140,9 @@ pub struct Group {
     last_release: u64,
     /// Entries given back with a delay, by the time at which they are released (Unix ms).
     deferred: BTreeSet<(u64, StreamId)>,
-    /// Entries passed over and not given yet. Shared with a snapshot that is being written, else owned alone.
-    held: Arc<Held>,
+    /// Entries passed over and not given yet; `None` as long as there was none. Shared with a snapshot that is being written,
+    /// else owned alone.
+    held: Option<Arc<Held>>,
     /// Between these IDs, both included, keys may be held by entries that are pending no more: see [`Group::free_keys`].
     /// Not part of snapshots, which hold what will have become of it.
     stale_keys: Option<(StreamId, StreamId)>,
@@ -173,7 +174,7 @@ impl Group {
         if !field_changed {
             return;
         }
-        let held = Arc::make_mut(&mut self.held);
+        let held = Arc::make_mut(self.held.get_or_insert_default());
         held.forget_keys();
         self.stale_keys = None;
         let Some(field) = &self.options.key_field else { return };
@@ -191,7 +192,7 @@ impl Group {
     /// Entries that were passed over and not given yet, for reading.
     #[inline]
     pub fn held(&self) -> &Held {
-        &self.held
+        self.held.as_deref().unwrap_or(&NOTHING)
     }
 
     /// Holds an entry: until `due_ms`, or with 0 behind its key.
@@ -199,7 +200,7 @@ impl Group {
         if self.pel.contains(id) {
             return;
         }
-        let held = Arc::make_mut(&mut self.held);
+        let held = Arc::make_mut(self.held.get_or_insert_default());
         match (due_ms, entries.get(id)) {
             (_, None) => {}
             (0, Some(entry)) => {
@@ -213,15 +214,15 @@ impl Group {
     /// An entry is not held any more.
     #[inline]
     pub fn let_go(&mut self, id: StreamId) {
-        if self.held.contains(id) {
-            Arc::make_mut(&mut self.held).remove(id);
+        if self.held().contains(id) {
+            Arc::make_mut(self.held.get_or_insert_default()).remove(id);
         }
     }
 
     /// Entries below an ID are not held any more.
     pub fn let_go_before(&mut self, bound: StreamId) {
-        if self.held.first().is_some_and(|first| first < bound) {
-            Arc::make_mut(&mut self.held).remove_before(bound);
+        if self.held().first().is_some_and(|first| first < bound) {
+            Arc::make_mut(self.held.get_or_insert_default()).remove_before(bound);
         }
     }
 
@@ -229,8 +230,8 @@ impl Group {
     pub fn set_position(&mut self, position: StreamId, entries_read: Option<u64>) {
         self.last_delivered = position;
         self.entries_read = entries_read;
-        if self.held.last().is_some_and(|last| last > position) {
-            Arc::make_mut(&mut self.held).remove_after(position);
+        if self.held().last().is_some_and(|last| last > position) {
+            Arc::make_mut(self.held.get_or_insert_default()).remove_after(position);
         }
     }
 
@@ -238,11 +239,11 @@ impl Group {
     pub fn hold_keys(&mut self, ids: impl Iterator<Item = StreamId>, entries: &Entries) {
         let Some(field) = &self.options.key_field else { return };
         for id in ids {
-            if !self.held.knows_pending(id)
+            if !self.held().knows_pending(id)
                 && self.pel.contains(id)
                 && let Some(key) = entries.get(id).and_then(|entry| key_of(&entry, field))
             {
-                Arc::make_mut(&mut self.held).pending_put(id, key);
+                Arc::make_mut(self.held.get_or_insert_default()).pending_put(id, key);
             }
         }
     }
@@ -250,7 +251,7 @@ impl Group {
     /// Is the group done with the entry: at or past it, not pending, not held?
     #[inline]
     pub fn is_done(&self, id: StreamId) -> bool {
-        self.last_delivered >= id && !self.pel.contains(id) && !self.held.contains(id)
+        self.last_delivered >= id && !self.pel.contains(id) && !self.held().contains(id)
     }
 
     /// Number of entries given back that anyone may take.
@@ -291,7 +292,8 @@ impl Group {
             .iter()
             .map(|slot| size_of::<Option<Consumer>>() + size_of::<ConsumerRef>() + slot.as_ref().map_or(0, names));
         let deferred = self.deferred.len() * size_of::<(u64, StreamId)>();
-        size_of::<Group>() + consumers.sum::<usize>() + deferred + self.pel.memory_bytes() + self.held.memory_bytes()
+        let held = self.held.as_deref().map_or(0, Held::memory_bytes);
+        size_of::<Group>() + consumers.sum::<usize>() + deferred + self.pel.memory_bytes() + held
     }
 
     /// Number of consumers.
@@ -377,7 +379,8 @@ impl Group {
     pub fn free_keys(&mut self, most: usize) -> bool {
         if let Some((from, to)) = self.stale_keys {
             let pel = &self.pel;
-            let next = Arc::make_mut(&mut self.held).pending_gone_in(from, to, most, |id| !pel.contains(id));
+            let next = Arc::make_mut(self.held.get_or_insert_default())
+                .pending_gone_in(from, to, most, |id| !pel.contains(id));
             self.stale_keys = next.map(|next| (next, to));
         }
         self.frees_keys()
@@ -462,7 +465,7 @@ impl Group {
     pub fn remove_pending(&mut self, id: StreamId) -> bool {
         let Some(old) = self.pel.remove(id) else { return false };
         if self.options.key_field.is_some() {
-            Arc::make_mut(&mut self.held).pending_gone(id);
+            Arc::make_mut(self.held.get_or_insert_default()).pending_gone(id);
         }
         self.note_gone(&old);
         true
@@ -536,7 +539,7 @@ impl Group {
             self.deferred.pop_first();
         }
         // A snapshot that still shares what is held frees it itself.
-        let holds = Arc::get_mut(&mut self.held).is_some_and(|held| held.free_some(FREED_AT_ONCE));
+        let holds = self.held.as_mut().and_then(Arc::get_mut).is_some_and(|held| held.free_some(FREED_AT_ONCE));
         holds || !(self.consumers.is_empty() && self.deferred.is_empty())
     }
 
@@ -576,10 +579,10 @@ impl Group {
     /// What was released or deferred stands in the pending list; the counts follow from it.
     fn encode_parts(&self, out: &mut Vec<u8>) {
         put_section(out, tag::OPTIONS, |out| self.options.encode(out));
-        put_section(out, tag::HELD, |out| self.held.encode(out));
+        put_section(out, tag::HELD, |out| self.held().encode(out));
         put_section(out, tag::TOTALS, |out| self.totals.encode(out));
         let is_pending = |id| self.stale_keys.is_none() || self.pel.contains(id);
-        put_section(out, tag::KEYS, |out| self.held.encode_keys(out, is_pending));
+        put_section(out, tag::KEYS, |out| self.held().encode_keys(out, is_pending));
         end_sections(out);
     }
 
@@ -611,9 +614,9 @@ impl Group {
         while let Some((tag, part)) = reader.section(what)? {
             match tag {
                 tag::OPTIONS => group.options = GroupOptions::decode(part)?,
-                tag::HELD => Arc::make_mut(&mut group.held).decode(part)?,
+                tag::HELD => Arc::make_mut(group.held.get_or_insert_default()).decode(part)?,
                 tag::TOTALS => group.totals = Totals::decode(part)?,
-                tag::KEYS => Arc::make_mut(&mut group.held).decode_keys(part)?,
+                tag::KEYS => Arc::make_mut(group.held.get_or_insert_default()).decode_keys(part)?,
                 _ => return Err(Corrupt { what: "unknown part of a consumer group" }),
             }
         }
@@ -624,8 +627,8 @@ impl Group {
     pub fn check(&self) -> Result<(), String> {
         self.pel.check()?;
         let is_stale = |id| self.stale_keys.is_some_and(|(from, to)| id >= from && id <= to);
-        self.held.check(|id| self.pel.contains(id), is_stale)?;
-        if let Some(last) = self.held.last().filter(|&last| last > self.last_delivered) {
+        self.held().check(|id| self.pel.contains(id), is_stale)?;
+        if let Some(last) = self.held().last().filter(|&last| last > self.last_delivered) {
             return Err(format!("{last} is held beyond the position {}", self.last_delivered));
         }
         let mut counts = vec![0u64; self.consumers.len()];

@@ -51,6 +51,16 @@ pub struct Held {
     waiting_keys: BTreeMap<StreamId, Arc<[u8]>>,
 }
 
+/// What is held where nothing is.
+pub static NOTHING: Held = Held {
+    ids: BTreeMap::new(),
+    due: BTreeSet::new(),
+    ready: BTreeSet::new(),
+    lanes: BTreeMap::new(),
+    pending_keys: BTreeMap::new(),
+    waiting_keys: BTreeMap::new(),
+};
+
 impl Held {
     /// Is nothing held?
     #[inline]

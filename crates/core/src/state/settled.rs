@@ -146,6 +146,15 @@ impl State {
     }
 }
 
+impl State {
+    /// What [`State::find_free`] found is not removed now: it is found again.
+    pub fn put_back_free(&mut self, db: usize, key: &[u8], free: &[StreamId]) {
+        if let Some(settled) = self.db_mut(db).settled.get_mut(key) {
+            free.iter().for_each(|&id| settled.note_freed(id));
+        }
+    }
+}
+
 /// A record was applied.
 #[inline]
 pub fn note(state: &mut State, record: &Record<'_>) {

@@ -42,7 +42,9 @@ impl<'s> Lags<'s> {
                 Some((lag + group.held().len()) as i64)
             }
             (StreamLag::Exact, _) => {
-                let lag = self.stream.entries.count_after(group.last_delivered);
+                // Most groups have read everything: that need not be looked up.
+                let at_end = self.stream.entries.last_id().is_none_or(|last| last <= group.last_delivered);
+                let lag = if at_end { 0 } else { self.stream.entries.count_after(group.last_delivered) };
                 self.counted = Some((group.last_delivered, lag));
                 Some((lag + group.held().len()) as i64)
             }

@@ -25,6 +25,26 @@ const GROUPS_FOR_LOOKS: usize = 4;
 /// Entries that exact trimming with ACKED removes in one turn.
 const REMOVED_MAX: u64 = 1000;
 
+/// How trimming goes about its work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// All of it now.
+    Whole,
+    /// As much as one turn has time for.
+    Divided,
+    /// The same, before so many entries are added; what one turn has time for is left until they are there.
+    Before(u64),
+}
+
+impl Way {
+    fn added(self) -> u64 {
+        match self {
+            Way::Before(added) => added,
+            Way::Whole | Way::Divided => 0,
+        }
+    }
+}
+
 /// What trimming came to in this turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Part {
@@ -58,7 +78,11 @@ pub fn xtrim(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(
     let key = args.get(1);
     let carried = cx.carried;
     let divided = cx.may_postpone();
-    let part = if cx.stream(key)?.is_some() { remove(cx, key, &trimming, 0, divided) } else { Part::done(0) };
+    let part = if cx.stream(key)?.is_some() {
+        remove(cx, key, &trimming, if divided { Way::Divided } else { Way::Whole })
+    } else {
+        Part::done(0)
+    };
     let removed = carried + part.removed;
     if !part.done {
         cx.postpone(args, removed);
@@ -88,7 +112,7 @@ pub fn make_room(cx: &mut Cx<'_>, args: Args<'_>, key: &[u8], trimming: Option<&
     if !is_long || !cx.may_postpone() {
         return true;
     }
-    let part = remove(cx, key, trimming, added, true);
+    let part = remove(cx, key, trimming, Way::Before(added));
     let carried = cx.carried + part.removed;
     cx.carried = carried;
     if !part.done {
@@ -99,14 +123,14 @@ pub fn make_room(cx: &mut Cx<'_>, args: Args<'_>, key: &[u8], trimming: Option<&
 
 /// Trims the stream under `key`, which is there, in one turn. What [`make_room`] removed before counts as well.
 pub fn trim(cx: &mut Cx<'_>, key: &[u8], trimming: &Trimming) {
-    let removed = cx.carried + remove(cx, key, trimming, 0, false).removed;
+    let removed = cx.carried + remove(cx, key, trimming, Way::Whole).removed;
     if removed > 0 {
         cx.notify(EventClass::Stream, "xtrim", key);
     }
 }
 
-/// Removes what is to go once `added` more entries are there; if `divided`, no more than one turn has time for.
-fn remove(cx: &mut Cx<'_>, key: &[u8], trimming: &Trimming, added: u64, divided: bool) -> Part {
+/// Removes what is to go, as far as the way allows.
+fn remove(cx: &mut Cx<'_>, key: &[u8], trimming: &Trimming, way: Way) -> Part {
     let Ok(Some(stream)) = cx.stream(key) else { return Part::done(0) };
     // Without groups every entry is free, so ACKED is trimming like any other, its LIMIT included.
     let references = match trimming.references {
@@ -116,13 +140,16 @@ fn remove(cx: &mut Cx<'_>, key: &[u8], trimming: &Trimming, added: u64, divided:
     let trimming = &Trimming { references, ..*trimming };
     let last = if trimming.approximate { last_of_blocks(stream, trimming) } else { last_exactly(stream, trimming) };
     if trimming.references == References::Acked {
-        return trim_free(cx, key, trimming, last, added, divided);
+        return trim_free(cx, key, trimming, last, way);
     }
     let Some(last) = last else { return Part::done(0) };
     let (last, done) = match part_up_to(stream, trimming, last) {
-        Some(part) if divided => (part, false),
+        Some(part) if way != Way::Whole => (part, false),
         _ => (last, true),
     };
+    if done && matches!(way, Way::Before(_)) {
+        return Part::done(0);
+    }
     let removed = stream.entries.count_in(StreamId::MIN, last);
     if trimming.references == References::Delete {
         // References up to there go, also those of entries that were deleted before.
@@ -192,20 +219,13 @@ fn last_of_blocks(stream: &Stream, trimming: &Trimming) -> Option<StreamId> {
 }
 
 /// ACKED: removes the free entries, oldest first, until the threshold holds.
-fn trim_free(
-    cx: &mut Cx<'_>,
-    key: &[u8],
-    trimming: &Trimming,
-    last: Option<StreamId>,
-    added: u64,
-    divided: bool,
-) -> Part {
+fn trim_free(cx: &mut Cx<'_>, key: &[u8], trimming: &Trimming, last: Option<StreamId>, way: Way) -> Part {
     let Ok(Some(stream)) = cx.stream(key) else { return Part::done(0) };
     let entries = &stream.entries;
     let (most, end) = match (trimming.threshold, last) {
         // Exactly so many go, wherever they stand.
         (Threshold::MaxLen(n), _) if !trimming.approximate => {
-            ((entries.len() + added).saturating_sub(n), StreamId::MAX)
+            ((entries.len() + way.added()).saturating_sub(n), StreamId::MAX)
         }
         (_, None) => return Part::done(0),
         (Threshold::MaxLen(n), Some(last)) => (entries.len().saturating_sub(n), last),
@@ -216,13 +236,20 @@ fn trim_free(
         return Part::done(0);
     }
     let groups = stream.groups.len();
-    let (looks, part) = match (trimming.approximate, divided) {
+    let (looks, part) = match (trimming.approximate, way != Way::Whole) {
         (true, _) => (LOOKS_MAX, most),
         (false, true) => (LOOKS_MAX * GROUPS_FOR_LOOKS / groups.max(GROUPS_FOR_LOOKS), most.min(REMOVED_MAX)),
         (false, false) => (usize::MAX, most),
     };
     let db = cx.db;
     let (free, all) = cx.engine().state_mut().find_free(db, key, end, part, looks);
+    let removed = free.len() as u64;
+    let done = trimming.approximate || removed == most || (all && removed < part);
+    if done && matches!(way, Way::Before(_)) {
+        // It goes when the new entries are there: how they lie in blocks must not depend on this.
+        cx.engine().state_mut().put_back_free(db, key, &free);
+        return Part::done(0);
+    }
     let Ok(Some(stream)) = cx.stream(key) else { return Part::done(0) };
     // What stands at the very front is a stretch: one ID says it.
     let front = stream.entries.range(StreamId::MIN, StreamId::MAX).zip(&free);
@@ -234,8 +261,7 @@ fn trim_free(
     if in_front < free.len() {
         cx.emit(&Record::TrimEntries { at, ids: Ids::Slice(&free[in_front..]) });
     }
-    let removed = free.len() as u64;
-    Part { removed, done: trimming.approximate || removed == most || (all && removed < part) }
+    Part { removed, done }
 }
 
 /// DELREF: takes everything up to an ID off every group's pending list.

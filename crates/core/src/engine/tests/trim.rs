@@ -165,3 +165,18 @@ fn what_is_delayed_goes_by_turns() {
         world.survives();
     }
 }
+
+#[test]
+fn how_entries_lie_in_blocks_does_not_depend_on_when_room_was_made() {
+    for (groups, trim) in [(true, "ACKED MAXLEN 1"), (true, "ACKED MINID 2-0"), (false, "ACKED MINID 2-0")] {
+        let mut world = World::with(&[("stream-node-max-entries", "2")]);
+        world.say("XADD s 1-0 f v");
+        if groups {
+            world.say("XGROUP CREATE s g 5-0");
+        }
+        // The one before is trimmed when the new one is there, so both stand in one block, which is full then.
+        world.talk(&[(&format!("XADD s {trim} 2-0 f v"), "$3|2-0|"), ("XLEN s", ":1|"), ("XADD s 3-0 f v", "$3|3-0|")]);
+        let told = world.say("XINFO STREAM s");
+        assert!(told.contains("radix-tree-keys|:2|"), "{trim}: {told}");
+    }
+}
