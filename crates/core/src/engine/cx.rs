@@ -9,6 +9,7 @@ use super::blocked::ClientIndex;
 use super::facts::{Facts, Request};
 use super::fault::Fault;
 use crate::command::table::{CommandSpec, Flags};
+use crate::id::StreamId;
 use crate::record::{At, Record};
 use crate::session::{Client, Wait};
 use crate::settings::Settings;
@@ -55,13 +56,13 @@ impl<'e> Cx<'e> {
         &self.engine.state
     }
 
-    /// The engine, for commands about the server itself.
-    pub fn engine(&mut self) -> &mut Engine {
+    /// The engine, for commands about connections, users and the server itself. It gives no way to the state but records.
+    pub(in crate::engine) fn engine(&mut self) -> &mut Engine {
         self.engine
     }
 
     /// The engine, to look at.
-    pub fn engine_ref(&self) -> &Engine {
+    pub(in crate::engine) fn engine_ref(&self) -> &Engine {
         self.engine
     }
 
@@ -167,6 +168,12 @@ impl<'e> Cx<'e> {
     /// comes next, and nobody waits for it.
     pub fn emit_lazily(&mut self, record: &Record<'_>) {
         self.engine.emit_lazily(record);
+    }
+
+    /// The oldest free entries of the stream under a key up to `end`, at most `most`; the caller removes them by record. Looks
+    /// at no more than `looks` entries of which nothing is known from before.
+    pub fn find_free(&mut self, key: &[u8], end: StreamId, most: u64, looks: usize) -> Vec<StreamId> {
+        self.engine.state.find_free(At { db: self.db, key }, end, most, looks)
     }
 
     /// Asks the process for something.

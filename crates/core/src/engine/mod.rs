@@ -21,11 +21,13 @@ pub mod facts;
 pub mod fault;
 mod feed;
 mod judge;
+mod keeping;
 pub mod log;
 pub mod observe;
 pub mod pubsub;
 mod retire;
 pub mod script;
+mod store;
 mod timers;
 mod txn;
 mod waiting;
@@ -38,23 +40,23 @@ use crate::record::Record;
 use crate::session::Client;
 use crate::settings::Settings;
 use crate::state::entries::NodeLimits;
-use crate::state::keyspace::State;
 
 pub use cx::Cx;
 pub use waiting::Pause;
 
 use acl::Acl;
-use apply::{Context, apply};
+use apply::Context;
 use blocked::{Blocked, ClientIndex};
 use facts::Request;
 use log::PendingLog;
 use observe::{SlowLog, Statistics};
 use pubsub::{OwnPushes, PubSub};
-use script::Scripts;
+use script::{ScriptUsage, Scripts};
+use store::Store;
 
 /// State, connections and everything between a command and its effects.
 pub struct Engine {
-    state: State,
+    state: Store,
     /// The settings, shared with the process.
     pub settings: Settings,
     /// Connections by index; freed places are used again.
@@ -95,13 +97,15 @@ pub struct Engine {
     pub acl: Acl,
     /// Scripts and their interpreter; away while one runs.
     scripts: Option<Box<Scripts>>,
+    /// What scripts took when they were last taken out.
+    script_usage: ScriptUsage,
 }
 
 impl Engine {
     /// An engine with empty databases. `seed` makes its hash tables unpredictable to clients.
     pub fn new(settings: Settings, seed: u64) -> Self {
         Engine {
-            state: State::new(seed),
+            state: Store::new(seed),
             slow_log: SlowLog::default(),
             acl: Acl::new(&settings),
             settings,
@@ -125,18 +129,8 @@ impl Engine {
             pubsub: PubSub::default(),
             own_pushes: OwnPushes::default(),
             scripts: None,
+            script_usage: ScriptUsage::default(),
         }
-    }
-
-    /// What is known, to look at.
-    pub fn state(&self) -> &State {
-        &self.state
-    }
-
-    /// The state, for restoring it at start, for taking snapshots and for freeing what was removed. Not for changes:
-    /// those are records.
-    pub fn state_mut(&mut self) -> &mut State {
-        &mut self.state
     }
 
     /// The scripts that are kept, unless one runs or there never was one.
@@ -144,7 +138,13 @@ impl Engine {
         self.scripts.as_deref()
     }
 
+    /// What scripts take; while one runs, what they took when it began.
+    pub fn script_usage(&self) -> ScriptUsage {
+        self.scripts.as_deref().map_or(self.script_usage, Scripts::usage)
+    }
+
     fn take_scripts(&mut self) -> Box<Scripts> {
+        self.script_usage = self.script_usage();
         self.scripts.take().unwrap_or_default()
     }
 
@@ -162,7 +162,7 @@ impl Engine {
     fn emit(&mut self, record: &Record<'_>) -> u64 {
         let position = self.log.append(record);
         let context = Context { position, node_limits: self.node_limits() };
-        apply(&mut self.state, record, &context);
+        self.state.apply(record, &context);
         if !self.blocked.is_empty() {
             self.signal(record);
         }
@@ -173,13 +173,7 @@ impl Engine {
     fn emit_lazily(&mut self, record: &Record<'_>) {
         let position = self.log.append_lazily(record);
         let context = Context { position, node_limits: self.node_limits() };
-        apply(&mut self.state, record, &context);
-    }
-
-    /// Applies a record of the log at start.
-    pub fn replay(&mut self, record: &Record<'_>, position: u64) {
-        let context = Context { position, node_limits: self.node_limits() };
-        apply(&mut self.state, record, &context);
+        self.state.apply(record, &context);
     }
 
     // ------------------------------------------------------------------------------------------------ connections

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::resp::encode::{bulk, bulk_id};
 use crate::state::codec::Reader;
+use crate::test_support::Random;
 
 type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
 type Model = BTreeMap<StreamId, Pairs>;
@@ -235,21 +236,7 @@ fn what_is_gone_leaves_no_trace_in_sealed_blocks() {
     assert_eq!(cut(&whole), cut(&sparse));
 }
 
-struct Random(u64);
-
 impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-
     fn bytes(&mut self, max: u64) -> Vec<u8> {
         (0..self.below(max + 1)).map(|_| self.next() as u8).collect()
     }
