@@ -148,6 +148,11 @@ impl Engine {
         self.scripts.take().unwrap_or_default()
     }
 
+    fn forget_scripts(&mut self) {
+        self.scripts = None;
+        self.script_usage = ScriptUsage::default();
+    }
+
     fn put_scripts(&mut self, scripts: Box<Scripts>) {
         self.scripts = Some(scripts);
     }

@@ -496,3 +496,24 @@ fn sparse_neighbours_are_joined() {
     }
     assert!(layout(&entries).iter().all(|&live| live <= 4), "{:?}", layout(&entries));
 }
+
+/// As `docs/formats.md` draws them.
+#[test]
+fn bytes_of_a_small_stream() {
+    let mut entries = Entries::default();
+    for id in [StreamId::new(5, 1), StreamId::new(5, 2), StreamId::new(5, 20), StreamId::new(8, 0), StreamId::new(9, 3)]
+    {
+        entries.push(id, refs(&pairs(&[("f", "v")])), REDIS);
+    }
+    let bytes = [
+        &[0, 5, 6 + 4 * 4][..],          // nothing sealed; taken, weight
+        &[1 + 1, 1, 1, b'f'],            // the table: one schema of one name
+        &[5, 20],                        // slots, their bytes
+        &[3 << 3 | 1, 5, 1, 1, b'v'],    // a whole ID
+        &[1, 1, b'v'],                   // the next seq
+        &[7 << 5 | 1, 18, 1, b'v'],      // 18 behind it
+        &[2 << 5 | 1 << 3 | 1, 1, b'v'], // 3 ms behind it, seq 0
+        &[2 << 3 | 1, 1, 3, 1, b'v'],    // 1 ms behind it, seq 3
+    ];
+    assert_eq!(encoded(&entries), bytes.concat());
+}

@@ -508,3 +508,28 @@ fn bytes_that_would_be_a_second_form_are_refused() {
     // A great total with nothing behind it.
     assert!(refused(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1]));
 }
+
+/// As `docs/formats.md` draws them.
+#[test]
+fn bytes_of_a_small_list() {
+    let mut pel = Pel::default();
+    let nobody = ConsumerRef::NOBODY;
+    for (ms, seq, consumer, delivered_ms, deliveries) in [
+        (5, 1, ConsumerRef(0), 300, 1),
+        (5, 3, ConsumerRef(0), 300, 1),
+        (8, 2, ConsumerRef(0), 300, 1),
+        (9, 0, nobody, 1, 2),
+    ] {
+        pel.put(Pending { id: StreamId::new(ms, seq), consumer, delivered_ms, deliveries });
+    }
+    let bytes = [
+        &[4][..],
+        &[3, 0, 0xd8, 0x04, 1],             // three of consumer 0, time 300 (zigzag 600), once
+        &[5, 1, 0, 1, 3, 2],                // 5-1; the same ms, seq + 1 + 1; 3 ms more, seq 2
+        &[1, 0xff, 0xff, 0xff, 0xff, 0x0f], // one that is nobody's
+        &[0xd5, 0x04, 2, 1, 0],             // time 299 less (zigzag 597), twice; 1 ms more, seq 0
+    ];
+    let mut out = Vec::new();
+    pel.encode(&mut out);
+    assert_eq!(out, bytes.concat());
+}
