@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::command::args::OwnedArgs;
-use crate::command::table::{self, CommandId, Flags};
+use crate::command::table::{CommandId, CommandSpec, Flags};
 use crate::engine::acl::rules::User;
 use crate::engine::pubsub::Subscriptions;
 use crate::pipeline::Output;
@@ -28,8 +28,8 @@ pub enum ReplyMode {
 /// Commands queued by MULTI.
 #[derive(Debug, Default)]
 pub struct Transaction {
-    /// In order, each with what it was found to be.
-    pub queue: Vec<(CommandId, OwnedArgs)>,
+    /// In order, each with its row of the table.
+    pub queue: Vec<(&'static CommandSpec, OwnedArgs)>,
     /// Bytes of the queue.
     pub len_bytes: usize,
     /// A command was refused while queueing: EXEC will be, too.
@@ -39,7 +39,7 @@ pub struct Transaction {
 impl Transaction {
     /// Is there a command of that kind in it?
     pub fn has(&self, flag: Flags) -> bool {
-        self.queue.iter().any(|(_, args)| table::resolve(args.args()).is_ok_and(|spec| spec.flags.has(flag)))
+        self.queue.iter().any(|(spec, _)| spec.flags.has(flag))
     }
 
     /// May EXEC change something?

@@ -232,7 +232,7 @@ impl Node {
 
     /// Frees one piece of what was removed; answers whether there may be more.
     pub fn free_one(&mut self) -> bool {
-        self.engine.state_mut().free_one()
+        self.engine.free_one()
     }
 
     /// Is there something to free?

@@ -88,7 +88,7 @@ impl Engine {
         let Some(&(from, to)) = self.state.sweeps.get(&(db, key.into())) else { return };
         let at = At { db, key };
         let Some(stream) = self.retiring(at) else {
-            self.state.sweeps.remove(&(db, key.into()));
+            self.state.set_sweep(db, key, None);
             return;
         };
         let done = stream.done_below();
@@ -104,14 +104,8 @@ impl Engine {
                 }
             }
         }
-        match next {
-            Some(next) if looked == SLICE => {
-                self.state.sweeps.insert((db, key.into()), (next, to));
-            }
-            _ => {
-                self.state.sweeps.remove(&(db, key.into()));
-            }
-        }
+        let rest = next.filter(|_| looked == SLICE).map(|next| (next, to));
+        self.state.set_sweep(db, key, rest);
         if front {
             self.emit(&Record::Trim { at, before: done });
         }

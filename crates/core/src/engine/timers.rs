@@ -83,7 +83,9 @@ impl Engine {
         };
         let before = all.len();
         self.emit_lazily(&Record::Forget { at, pid: &pid, until_ms });
-        let Some(stream) = self.state.stream_mut(at.db, at.key) else { return 0 };
+        let Some(Value::Stream(stream)) = self.state.db(at.db).get_any(at.key).map(|slot| &slot.value) else {
+            return 0;
+        };
         (before - stream.idempotence.as_ref().map_or(0, |all| all.len())) as usize
     }
 

@@ -190,7 +190,7 @@ impl World {
             Step::SlowSnapshot => {
                 if self.slow.is_none() {
                     self.slow = Some(Slow { digest: check::digest(self.engine.state()), taken: Vec::new() });
-                    self.engine.state_mut().snapshot_begin();
+                    self.engine.snapshot_begin();
                 }
                 Vec::new()
             }
@@ -216,7 +216,7 @@ impl World {
             }
         }
         check::check(self.engine.state())?;
-        self.engine.state_mut().free_one();
+        self.engine.free_one();
         self.go_on_with_snapshot()?;
         self.take_records();
         Ok(())
@@ -230,7 +230,7 @@ impl World {
 
     fn go_on_with_snapshot(&mut self) -> Result<(), String> {
         let Some(slow) = &mut self.slow else { return Ok(()) };
-        let (keys, done) = self.engine.state_mut().snapshot_continue(1);
+        let (keys, done) = self.engine.snapshot_continue(1);
         keys.iter().for_each(|key| snapshot::encode(key, &mut slow.taken));
         if !done {
             return Ok(());
@@ -248,7 +248,7 @@ impl World {
         let mut reader = Reader::new(taken);
         while !reader.is_empty() {
             let key: Captured = snapshot::decode(&mut reader).map_err(|e| format!("a snapshot is corrupt: {e:?}"))?;
-            engine.state_mut().restore(key, 0);
+            engine.restore(key, 0);
         }
         check::check(engine.state()).map_err(|why| format!("after a snapshot: {why}"))?;
         Ok(engine)
@@ -256,13 +256,13 @@ impl World {
 
     fn restart(&mut self) -> Result<(), String> {
         self.take_records();
-        self.engine.state_mut().snapshot_abort();
+        self.engine.snapshot_abort();
         self.slow = None;
         let digest = check::digest(self.engine.state());
-        self.engine.state_mut().snapshot_begin();
+        self.engine.snapshot_begin();
         let mut taken = Vec::new();
         loop {
-            let (keys, done) = self.engine.state_mut().snapshot_continue(2);
+            let (keys, done) = self.engine.snapshot_continue(2);
             keys.iter().for_each(|key| snapshot::encode(key, &mut taken));
             if done {
                 break;

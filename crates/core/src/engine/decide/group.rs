@@ -79,16 +79,12 @@ fn entries_read(given: Option<i64>, stream: Option<&Stream>) -> Option<u64> {
     Some(n.min(stream.map_or(0, |stream| stream.entries_added)))
 }
 
-pub(super) fn no_such_group(group: &[u8], key: &[u8]) -> Fault {
-    Fault::concat(&[b"NOGROUP No such consumer group '", group, b"' for key name '", key, b"'"])
-}
-
 fn stream<'c>(cx: &'c Cx<'_>, key: &[u8]) -> Result<&'c Stream, Fault> {
     cx.stream(key)?.ok_or(Fault::XGROUP_NO_KEY)
 }
 
 fn group<'c>(cx: &'c Cx<'_>, key: &[u8], name: &[u8]) -> Result<&'c Group, Fault> {
-    stream(cx, key)?.group(name).ok_or_else(|| no_such_group(name, key))
+    stream(cx, key)?.group(name).ok_or_else(|| Fault::no_group_of_key(key, name))
 }
 
 /// XGROUP CREATE key group id|$ [MKSTREAM] [ENTRIESREAD n] [MAXPENDING n] [MAXPENDING-CONSUMER n]

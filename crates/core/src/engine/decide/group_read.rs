@@ -43,16 +43,6 @@ const DROPS_MAX: usize = 1000;
 /// Pending entries that a claim asks the list for at first; then it doubles.
 const CLAIM_STEP: usize = 128;
 
-fn no_group(key: &[u8], group: &[u8]) -> Fault {
-    Fault::concat(&[
-        b"NOGROUP No such key '",
-        key,
-        b"' or consumer group '",
-        group,
-        b"' in XREADGROUP with GROUP option",
-    ])
-}
-
 /// XREADGROUP GROUP group consumer [COUNT n] [MAXCOUNT n] [MAXSIZE bytes] [BLOCK ms] [CLAIM ms] [NOACK] [MKGROUP [0|$]]
 /// STREAMS key … id …
 pub fn xreadgroup(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
@@ -66,7 +56,7 @@ pub fn xreadgroup(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
         if cx.stream(key)?.and_then(|stream| stream.group(name)).is_none() {
             missing = true;
             if options.make_group.is_none() {
-                return Err(no_group(key, name));
+                return Err(Fault::no_group_to_read(key, name));
             }
         }
         froms.push(match id {

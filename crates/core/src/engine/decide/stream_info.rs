@@ -1,6 +1,5 @@
 //! XINFO and its subcommands.
 
-use super::group::no_such_group;
 use crate::command::args::Args;
 use crate::command::parse::{self, is};
 use crate::engine::Cx;
@@ -31,6 +30,16 @@ fn write_lag(cx: &Cx<'_>, stream: &Stream, group: &Group, reply: &mut Reply<'_>)
     optional_count(reply, lag);
 }
 
+/// Where a group is, in three fields.
+fn write_position(cx: &Cx<'_>, stream: &Stream, group: &Group, reply: &mut Reply<'_>) {
+    reply.bulk(b"last-delivered-id");
+    reply.id(group.last_delivered);
+    reply.bulk(b"entries-read");
+    optional_count(reply, group.entries_read.map(|n| n as i64));
+    reply.bulk(b"lag");
+    write_lag(cx, stream, group, reply);
+}
+
 /// XINFO GROUPS key
 pub fn groups(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
     let stream = stream_of(cx, args.get(2))?;
@@ -43,12 +52,7 @@ pub fn groups(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
         reply.count(group.consumer_count() as u64);
         reply.bulk(b"pending");
         reply.count(group.pel().len());
-        reply.bulk(b"last-delivered-id");
-        reply.id(group.last_delivered);
-        reply.bulk(b"entries-read");
-        optional_count(reply, group.entries_read.map(|n| n as i64));
-        reply.bulk(b"lag");
-        write_lag(cx, stream, group, reply);
+        write_position(cx, stream, group, reply);
     }
     Ok(())
 }
@@ -105,7 +109,7 @@ pub fn group_stats(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Re
 /// XINFO CONSUMERS key group
 pub fn consumers(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
     let (key, name) = (args.get(2), args.get(3));
-    let group = stream_of(cx, key)?.group(name).ok_or_else(|| no_such_group(name, key))?;
+    let group = stream_of(cx, key)?.group(name).ok_or_else(|| Fault::no_group_of_key(key, name))?;
     let now_ms = cx.now_ms();
     reply.array(group.consumer_count());
     for (_, consumer) in group.consumers() {
@@ -196,12 +200,7 @@ fn write_group(cx: &Cx<'_>, stream: &Stream, name: &[u8], group: &Group, count: 
     reply.map(8);
     reply.bulk(b"name");
     reply.bulk(name);
-    reply.bulk(b"last-delivered-id");
-    reply.id(group.last_delivered);
-    reply.bulk(b"entries-read");
-    optional_count(reply, group.entries_read.map(|n| n as i64));
-    reply.bulk(b"lag");
-    write_lag(cx, stream, group, reply);
+    write_position(cx, stream, group, reply);
     reply.bulk(b"pel-count");
     reply.count(pel.len());
     reply.bulk(b"nacked-count");

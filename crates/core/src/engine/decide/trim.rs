@@ -140,8 +140,7 @@ fn trim_free(cx: &mut Cx<'_>, key: &[u8], trimming: &Trimming, last: Option<Stre
         return 0;
     }
     let looks = if trimming.approximate { LOOKS_MAX } else { usize::MAX };
-    let db = cx.db;
-    let free = cx.engine().state_mut().find_free(db, key, end, most, looks);
+    let free = cx.find_free(key, end, most, looks);
     let Ok(Some(stream)) = cx.stream(key) else { return 0 };
     // What stands at the very front is a stretch: one ID says it.
     let front = stream.entries.range(StreamId::MIN, StreamId::MAX).zip(&free);

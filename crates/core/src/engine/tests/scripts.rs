@@ -323,3 +323,27 @@ fn json_and_bits() {
         assert_eq!(world.say(&eval(script)), reply, "{script}");
     }
 }
+
+/// What scripts take is told, also from within one.
+#[test]
+fn info_tells_what_scripts_take() {
+    let mut world = World::new();
+    let number = |world: &mut World, name: &str| -> u64 {
+        let info = world.say("INFO memory");
+        let line = info.split('|').find_map(|line| line.strip_prefix(&format!("{name}:"))).expect(name);
+        line.parse().expect(name)
+    };
+    assert_eq!((number(&mut world, "number_of_cached_scripts"), number(&mut world, "used_memory_lua")), (0, 0));
+    world.say(&eval("return 1"));
+    let one = number(&mut world, "used_memory_scripts");
+    world.say(&eval("return 1"));
+    world.say("SCRIPT LOAD \"return 2\"");
+    let two = number(&mut world, "used_memory_scripts");
+    assert!(one > 8 && two == 2 * one, "{one}, {two}");
+    assert_eq!(number(&mut world, "number_of_cached_scripts"), 2);
+    assert!(number(&mut world, "used_memory_vm_total") > 1000);
+    let inside = world.say(&eval("return redis.call('INFO', 'memory')"));
+    assert!(inside.contains("|number_of_cached_scripts:2|"), "{inside}");
+    world.say("SCRIPT FLUSH");
+    assert_eq!((number(&mut world, "used_memory_scripts"), number(&mut world, "used_memory_vm_total")), (0, 0));
+}

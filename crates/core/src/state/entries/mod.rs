@@ -27,6 +27,7 @@ mod block;
 mod encoding;
 mod entry;
 mod open;
+mod packer;
 mod range;
 mod schema;
 mod span;
@@ -172,13 +173,13 @@ impl Entries {
         let mut open = Arc::make_mut(&mut self.open);
         open.make_way(id);
         let mut number = open.packer.number_of(fields.clone().map(|(name, _)| name));
-        let mut cost = block::cost(fields.clone(), number == 0);
+        let mut cost = packer::cost(fields.clone(), number == 0);
         if open.taken > 0 && (open.taken >= max_entries || open.weight + cost > max_bytes) {
             self.seal();
             open = Arc::make_mut(&mut self.open);
             if number != 0 {
                 number = 0;
-                cost = block::cost(fields.clone(), true);
+                cost = packer::cost(fields.clone(), true);
             }
         }
         if open.taken == 0 {
