@@ -44,6 +44,8 @@ pub struct Observed {
     pub saving: Cell<Saving>,
     /// Bytes of the log in its segments, as of the last commit.
     pub log_position: Cell<u64>,
+    /// Bytes that the log takes on the disk.
+    pub log_bytes: Cell<u64>,
     /// The log took everything it was given.
     pub log_ok: Cell<bool>,
 }
@@ -67,6 +69,7 @@ impl Observed {
             now_us: Cell::new(now_us),
             saving: Cell::default(),
             log_position: Cell::new(0),
+            log_bytes: Cell::new(0),
             log_ok: Cell::new(true),
         };
         observed.show(settings);
@@ -118,6 +121,7 @@ impl Observed {
                     AppendFsync::No => "no",
                 },
             );
+            out.line("aof_current_size", self.log_bytes.get());
             out.line("log_position", self.log_position.get());
         }
     }

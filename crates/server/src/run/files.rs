@@ -31,11 +31,12 @@ impl Server {
     }
 
     fn committed(&mut self, done: Done) {
-        let Done { bytes, end, synced, result } = done;
+        let Done { bytes, end, log_bytes, synced, result } = done;
         match result {
             Ok(()) => {
                 self.node.on_committed(end, synced, bytes);
                 self.observed.log_position.set(end);
+                self.observed.log_bytes.set(log_bytes);
             }
             Err(error) => {
                 self.node.on_commit_failed();
