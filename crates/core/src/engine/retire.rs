@@ -2,7 +2,7 @@
 //! and it is pending or held in none. Without groups nothing goes.
 //!
 //! Whatever can make an entry free is a record, and this runs right behind it. An acknowledgement or a delivery without
-//! one names its entries: each is looked up in every group, and what is free behind no kept entry is one `Trim`. What may
+//! one, and an addition (behind positions that lie in the future), name their entries: each is looked up in every group, and what is free behind no kept entry is one `Trim`. What may
 //! free any number of entries (a range is acknowledged, a group is destroyed or moved, a consumer removed, the setting made) is followed by a
 //! *sweep*: the part of the stream between the front that is done and the slowest position is walked in slices, the first
 //! at once and the rest one a turn. Sweeps are not stored: applying such a record notes one, also at a restart, and so
@@ -37,6 +37,13 @@ impl Engine {
             return;
         }
         match record {
+            // Added behind every group's position, it is done with from the beginning.
+            Record::Add { at, id, .. } => {
+                let Some(stream) = self.retiring(*at) else { return };
+                if stream.is_free(*id) {
+                    self.remove_free(*at, [*id].into_iter().collect());
+                }
+            }
             Record::Acknowledge { at, ids, .. }
             | Record::Drop { at, ids, .. }
             | Record::Give { at, ids, no_ack: true, .. } => {

@@ -23,6 +23,11 @@ impl Cx<'_> {
     pub(super) fn note_claimable(&mut self, key: &[u8]) {
         self.engine.blocked.signal(self.db, key, Signal::Claimable);
     }
+
+    /// Someone may have fewer entries in flight at the key than before, in a way that no record tells.
+    pub(super) fn note_room(&mut self, key: &[u8]) {
+        self.engine.blocked.signal(self.db, key, Signal::Room);
+    }
 }
 
 impl Engine {
@@ -51,7 +56,9 @@ impl Engine {
                 self.blocked.signal_all(*a);
                 self.blocked.signal_all(*b);
             }
-            Record::Deliver { at, no_ack: false, .. } => self.blocked.signal(at.db, at.key, Signal::Pending),
+            Record::Deliver { at, no_ack: false, .. } | Record::Give { at, no_ack: false, .. } => {
+                self.blocked.signal(at.db, at.key, Signal::Pending);
+            }
             Record::Claim { at, .. } => {
                 self.blocked.signal(at.db, at.key, Signal::Pending);
                 self.blocked.signal(at.db, at.key, Signal::Room);

@@ -121,6 +121,7 @@ pub fn play(steps: &[Step], setup: &Setup) -> Result<(), Failure> {
         records: Vec::new(),
         slow: None,
     };
+    world.model.resp3 = setup.resp3.to_vec();
     world.engine.log.enable(0);
     world.connect();
     for (at, step) in steps.iter().enumerate() {
@@ -181,7 +182,7 @@ impl World {
             }
             Step::Pass { ms, tick } => {
                 let waits = (0..self.clients.len()).any(|client| self.model.waits(client));
-                let replies = self.model.pass(*ms);
+                let replies = self.model.pass(*ms, *tick);
                 if *tick || waits {
                     self.turn(|engine, facts| engine.tick(facts));
                 }
@@ -216,6 +217,9 @@ impl World {
             }
         }
         check::check(self.engine.state())?;
+        if let Some(client) = self.model.overlooked() {
+            return Err(format!("client {client} waits, though it could be served"));
+        }
         self.engine.free_one();
         self.go_on_with_snapshot()?;
         self.take_records();

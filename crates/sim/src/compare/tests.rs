@@ -60,7 +60,7 @@ fn every_command_gets_somewhere() {
                     };
                     counts.entry(name).or_default()[class] += 1;
                 }
-                Step::Pass { ms, .. } => drop(model.pass(ms)),
+                Step::Pass { ms, tick } => drop(model.pass(ms, tick)),
                 Step::Restart => model.disconnect_all(),
                 Step::SlowSnapshot | Step::Replay => {}
             }

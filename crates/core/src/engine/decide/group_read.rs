@@ -80,12 +80,13 @@ pub fn xreadgroup(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
         }
     }
     let start = reply.out.len();
-    let mut budget = options.budget(start);
     let mut answered = 0;
     // The head holds the number of streams that have something, which with several is known only at the end.
     if options.streams == 1 {
         reply.pairs(1);
     }
+    // It does not count: MAXSIZE must not mean less where one stream is read.
+    let mut budget = options.budget(reply.out.len());
     for (key, from) in keys.iter().zip(&froms) {
         if !budget.has_room(reply) {
             break;
@@ -316,6 +317,8 @@ fn deliver(
         _ => 0,
     };
     let plain = n == 0 || held::is_plain(stream, group);
+    // What is pending beyond the position changes hands when it is given: its holder may have room then.
+    let takes_away = n > 0 && group.pel().last().is_some_and(|last| last > after);
     let head_first = plain && delivered == 0 && options.claim_idle_ms.is_none() && !budget.bounds_size();
     if !plain {
         let passed = held::walk((stream, group), now_ms, n, options, budget, reply);
@@ -348,6 +351,10 @@ fn deliver(
             make_consumer(cx, key, name, consumer);
             cx.emit(&Record::Deliver { at, group: name, consumer, after, last, entries_read, no_ack, now_ms });
         }
+    }
+
+    if takes_away && !no_ack {
+        cx.note_room(key);
     }
 
     if claimed + delivered == 0 {
