@@ -140,10 +140,7 @@ impl Group {
     /// Room for more in flight: in the group, and with a consumer.
     pub fn room(&self, consumer: &[u8]) -> (usize, usize) {
         let left = |bound: usize, used: usize| if bound == 0 { usize::MAX } else { bound.saturating_sub(used) };
-        (
-            left(self.max_pending, self.in_flight()),
-            left(self.max_pending_consumer, self.pending_of(consumer)),
-        )
+        (left(self.max_pending, self.in_flight()), left(self.max_pending_consumer, self.pending_of(consumer)))
     }
 
     /// What someone who takes what has been idle for so long gets, in this order: what was given back, in the order of

@@ -110,12 +110,13 @@ impl Stream {
     /// May so many entries of so many bytes be added?
     pub fn admit(&self, entries: usize, bytes: u64) -> Result<(), Vec<u8>> {
         let Retention { max_len, max_bytes, discard_new, .. } = self.retention;
-        for (name, bound, after) in [
-            ("MAXLEN", max_len, (self.entries.len() + entries) as u64),
-            ("MAXBYTES", max_bytes, self.bytes() + bytes),
-        ] {
+        for (name, bound, after) in
+            [("MAXLEN", max_len, (self.entries.len() + entries) as u64), ("MAXBYTES", max_bytes, self.bytes() + bytes)]
+        {
             if discard_new && bound > 0 && after > bound {
-                return error(&format!("ERR The stream is full: {name} {bound} is reached and it discards new entries"));
+                return error(&format!(
+                    "ERR The stream is full: {name} {bound} is reached and it discards new entries"
+                ));
             }
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! Readers that wait: first come first served at each key, woken by running the whole command again.
 
 use super::Model;
+use super::group::{Holder, Pending};
 use super::reading;
 use super::value::Value;
 use super::words::Words;
@@ -75,9 +76,13 @@ impl Model {
                 }
                 let Some(min_idle) = min_idle.filter(|_| in_consumer > 0) else { continue };
                 reachable = true;
-                let owned = of.pel.values().filter(|pending| pending.idle(self.now) >= 0);
-                if let Some(oldest) = owned.map(|pending| pending.time).min() {
-                    let then = oldest.saturating_add(min_idle).max(self.now);
+                // It may have looked before there was room for what nobody has.
+                let then = |pending: &Pending| match pending.holder {
+                    Holder::Consumer(_) => Some(pending.time.saturating_add(min_idle).max(self.now)),
+                    Holder::Nobody(_) if in_group > 0 => Some(self.now),
+                    _ => None,
+                };
+                if let Some(then) = of.pel.values().filter_map(then).min() {
                     first = Some(first.map_or(then, |first| first.min(then)));
                 }
             }
@@ -181,21 +186,23 @@ impl Model {
     }
 
     /// Who waits though there is something to claim, something held back that may be given now, or room that was missed:
-    /// nobody, ever.
+    /// nobody, ever, but one that looks again in the next turn.
     pub fn overlooked(&self) -> Option<usize> {
         let waits = |client: &usize, wait: &Wait| {
             let (group, consumer, min_idle) = reading::group_of(&wait.words)?;
+            if matches!(wait.look, Some(Look::At(then)) if then <= self.now) {
+                return None;
+            }
             let found = wait.keys.iter().any(|key| {
                 let Ok(Some(stream)) = self.stream(key) else { return false };
                 let Some(of) = stream.groups.get(&group) else { return false };
                 let (in_group, in_consumer) = of.room(&consumer);
                 let claims = min_idle.map_or(Vec::new(), |min_idle| of.claimable(self.now, min_idle));
-                let can_claim = claims.into_iter().any(|id| {
-                    stream.entries.contains_key(&id) && (in_group > 0 || of.pel[&id].idle(self.now) >= 0)
-                });
+                let can_claim = claims
+                    .into_iter()
+                    .any(|id| stream.entries.contains_key(&id) && (in_group > 0 || of.pel[&id].idle(self.now) >= 0));
                 let room = in_group.min(in_consumer) > 0;
-                (in_consumer > 0 && can_claim)
-                    || (room && (stream.ready(of).is_some() || wait.crowded.contains(key)))
+                (in_consumer > 0 && can_claim) || (room && (stream.ready(of).is_some() || wait.crowded.contains(key)))
             });
             found.then_some(*client)
         };

@@ -5,6 +5,9 @@ use crate::model::stream::Id;
 
 pub type Make = fn(&mut Generator) -> Vec<String>;
 
+/// So many rows at the beginning are never left out.
+pub const ALWAYS: usize = 2;
+
 /// Weights and commands.
 pub const ROWS: &[(u64, Make)] = &[
     (220, xadd),
