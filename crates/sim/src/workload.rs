@@ -100,6 +100,8 @@ pub struct Generator {
     weights: Vec<u64>,
     /// Nearly everything happens at one key.
     one_key: bool,
+    /// Groups order by a field as a rule, and entries have it.
+    ordered: bool,
 }
 
 impl Generator {
@@ -108,16 +110,18 @@ impl Generator {
         let model = Model::new(START_MS, NODE_MAX, Lag::Compat);
         let mut random = Random::new(seed);
         let mut weights: Vec<u64> = commands::ROWS.iter().map(|row| row.0).collect();
-        let mut one_key = false;
+        let (mut one_key, mut ordered) = (false, false);
         if profile.extended {
             weights.extend(extended::ROWS.iter().map(|row| row.0));
-            // Entries and reads there are always; of the rest some are left out, and some come more often.
+            // Entries and reads come always, and often; of the rest some are left out, and some come more often.
+            weights[..commands::ALWAYS].iter_mut().for_each(|weight| *weight *= 2);
             for weight in &mut weights[commands::ALWAYS..] {
                 *weight *= *random.pick(&[0, 1, 1, 3]);
             }
-            one_key = random.chance(50);
+            (one_key, ordered) = (random.chance(50), random.chance(40));
         }
-        Generator { random, profile, model, in_multi: vec![false; profile.clients], weights, one_key }
+        let in_multi = vec![false; profile.clients];
+        Generator { random, profile, model, in_multi, weights, one_key, ordered }
     }
 
     /// The next `n` steps.
@@ -319,6 +323,23 @@ impl Generator {
             }
             _ => format!("{}-{}", self.random.below(12), self.random.below(3)),
         }
+    }
+
+    /// IDs that are pending in the group, as a rule.
+    fn pending_ids(&mut self, key: &str, group: &str, most: u64) -> Vec<String> {
+        let mut ids = self.ids(key, most);
+        if let Ok(Some(stream)) = self.model.stream(key.as_bytes())
+            && let Some(group) = stream.groups.get(group.as_bytes()).filter(|group| !group.pel.is_empty())
+            && self.profile.extended
+        {
+            let pending: Vec<Id> = group.pel.keys().copied().collect();
+            for id in &mut ids {
+                if self.random.chance(60) {
+                    *id = self.random.pick(&pending).text();
+                }
+            }
+        }
+        ids
     }
 
     fn ids(&mut self, key: &str, most: u64) -> Vec<String> {

@@ -106,11 +106,11 @@ impl Model {
 
     /// Notes that what a group had pending is pending no more.
     pub(super) fn freed(&mut self, name: &[u8], group: &[u8]) {
-        self.signal_event(name, Event::Room);
         let stream = self.stream_mut(name);
         if stream.groups.get(group).is_some_and(|group| stream.ready(group).is_some()) {
             self.signal_event(name, Event::Held);
         }
+        self.signal_event(name, Event::Room);
     }
 
     /// Serves those who wait for keys at which something happened.

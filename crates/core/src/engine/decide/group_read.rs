@@ -290,10 +290,8 @@ fn deliver(
     if let Some(min_idle_ms) = options.claim_idle_ms {
         let taken = take_idle(stream, group, (now_ms, min_idle_ms), want, room, budget, reply);
         claimed = taken.claims.len() as u64;
-        room.consumer = room.consumer.saturating_sub(claimed);
-        room.group = room.group.saturating_sub(taken.released);
         want -= claimed;
-        // What is dropped may free a key.
+        // What is dropped may free a key, and makes room.
         if !taken.dropped.is_empty() {
             cx.emit(&Record::Drop { at, group: name, ids: Ids::Slice(&taken.dropped) });
         }
@@ -306,6 +304,7 @@ fn deliver(
             Some(both) => both,
             None => return claimed > 0,
         };
+        room = Room::of(group, consumer);
     }
     if !no_ack {
         want = want.min(room.new_entries());

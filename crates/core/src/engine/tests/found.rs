@@ -134,3 +134,31 @@ fn the_end_of_a_delay_is_no_delivery() {
     world.pass(0);
     assert_eq!((world.stats("oldest-pending-ms"), world.stats("released")), ("$-1".into(), ":1".into()));
 }
+
+#[test]
+fn a_claim_that_drops_lost_entries_has_their_room() {
+    let mut world = pending(2);
+    world.say("xgroup cfgset s g maxpending 2");
+    let b = world.open("10.0.0.2:1");
+    assert_eq!(world.send(b, "xreadgroup group g b block 0 claim 5 streams s >"), "");
+    world.say("multi");
+    world.say("xdel s 1-0 2-0");
+    world.say("xadd s 3-0 k x");
+    world.say("xadd s 4-0 k x");
+    world.say("exec");
+    assert_eq!(world.read(b), "");
+    world.pass(5);
+    assert_eq!(ids_in(&world.read(b)), [3, 4]);
+    world.survives();
+}
+
+#[test]
+fn claiming_what_one_has_takes_no_room() {
+    let mut world = pending(2);
+    world.say("xadd s 3-0 k x");
+    world.say("xadd s 4-0 k x");
+    world.say("xgroup cfgset s g maxpending-consumer 3");
+    let reply = world.say("xreadgroup group g a claim 0 streams s >");
+    assert_eq!(ids_in(&reply), [1, 3], "one fits, which makes no difference to what it has; so one more fits");
+    world.survives();
+}
