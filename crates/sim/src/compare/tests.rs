@@ -6,7 +6,7 @@ use super::*;
 use crate::model::Content;
 use crate::model::value::Value;
 
-const SEEDS: u64 = 400;
+const SEEDS: u64 = 300;
 const STEPS: usize = 400;
 
 fn from_environment(name: &str, default: u64) -> u64 {
@@ -16,11 +16,14 @@ fn from_environment(name: &str, default: u64) -> u64 {
 #[test]
 fn the_engine_says_what_the_model_says() {
     let first = from_environment("IMPEL_SIM_FIRST", 1);
-    for seed in first..first + from_environment("IMPEL_SIM_SEEDS", SEEDS) {
-        if let Err(story) = play_seed(seed, STEPS, &Setup::of(seed)) {
-            panic!("{story}");
+    let (seeds, mut commands) = (from_environment("IMPEL_SIM_SEEDS", SEEDS), 0);
+    for seed in first..first + seeds {
+        match play_seed(seed, STEPS, &Setup::of(seed)) {
+            Ok(compared) => commands += compared,
+            Err(story) => panic!("{story}"),
         }
     }
+    println!("{seeds} sequences, {commands} commands");
 }
 
 #[test]

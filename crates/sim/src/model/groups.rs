@@ -162,7 +162,7 @@ pub fn setid(model: &mut Model, words: &Words) -> Answer {
     };
     let read = read.map(|n| n.min(stream.added));
     let group = model.group_mut(&words[2], &words[3]);
-    (group.position, group.read) = (position, read);
+    (group.position, group.read, group.moved) = (position, read, true);
     // What was passed over and stands behind the position again will be come upon again.
     group.held.retain(|id, _| *id <= position);
     retire(model, words);

@@ -3,6 +3,7 @@
 use super::Model;
 use super::group::{Holder, Pending};
 use super::reading;
+use super::stream::Id;
 use super::value::Value;
 use super::words::Words;
 
@@ -185,7 +186,8 @@ impl Model {
         replies.extend(due.into_iter().map(|(_, client)| (client, Value::NullArray)));
     }
 
-    /// Who waits though there is something to claim, something held back that may be given now, or room that was missed:
+    /// Who waits though there is something new or something to claim, something held back that may be given now, or room
+    /// that was missed:
     /// nobody, ever, but one that looks again in the next turn.
     pub fn overlooked(&self) -> Option<usize> {
         let waits = |client: &usize, wait: &Wait| {
@@ -202,7 +204,11 @@ impl Model {
                     .into_iter()
                     .any(|id| stream.entries.contains_key(&id) && (in_group > 0 || of.pel[&id].idle(self.now) >= 0));
                 let room = in_group.min(in_consumer) > 0;
-                (in_consumer > 0 && can_claim) || (room && (stream.ready(of).is_some() || wait.crowded.contains(key)))
+                let is_new = |id: &Id| *id > of.position && stream.entries[id].due <= self.now;
+                let free = |id: &Id| stream.key_of(of, *id).is_none_or(|key| !stream.is_busy(of, &key));
+                let new = !of.moved && stream.entries.keys().any(|id| is_new(id) && free(id));
+                (in_consumer > 0 && can_claim)
+                    || (room && (new || stream.ready(of).is_some() || wait.crowded.contains(key)))
             });
             found.then_some(*client)
         };
