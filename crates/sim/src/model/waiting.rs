@@ -72,7 +72,7 @@ impl Model {
                     continue;
                 };
                 let (in_group, in_consumer) = of.room(&consumer);
-                if in_group.min(in_consumer) == 0 {
+                if in_group.min(in_consumer) == 0 && !reading::needs_no_room(&wait.words) {
                     wait.crowded.push(key.clone());
                 }
                 let Some(min_idle) = min_idle.filter(|_| in_consumer > 0) else { continue };

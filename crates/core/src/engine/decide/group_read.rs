@@ -460,7 +460,8 @@ fn wait_as_group(cx: &mut Cx<'_>, keys: Args<'_>, name: &[u8], consumer: &[u8], 
     for key in keys.iter() {
         let Some((_, group)) = group(cx, key, name) else { continue };
         let room = Room::of(group, consumer);
-        wait.crowded |= room.new_entries() == 0;
+        // Without acknowledgement only what is claimed needs room.
+        wait.crowded |= room.new_entries() == 0 && (!options.no_ack || options.claim_idle_ms.is_some());
         let Some(min_idle_ms) = options.claim_idle_ms.filter(|_| room.consumer > 0) else { continue };
         // What nobody has and the group has no room for stays where it is. The end of a delay will be told.
         let idle_at_ms = match group.released() {

@@ -162,3 +162,14 @@ fn claiming_what_one_has_takes_no_room() {
     assert_eq!(ids_in(&reply), [1, 3], "one fits, which makes no difference to what it has; so one more fits");
     world.survives();
 }
+
+#[test]
+fn who_acknowledges_nothing_does_not_wait_for_room() {
+    let mut world = pending(1);
+    world.say("xgroup cfgset s g maxpending 1");
+    let b = world.open("10.0.0.2:1");
+    assert_eq!(world.send(b, "xreadgroup group g b noack block 0 streams s >"), "");
+    world.say("xgroup setid s g 0");
+    world.say("xgroup cfgset s g maxpending 2");
+    assert_eq!(world.read(b), "", "SETID wakes nobody, and no bound was in its way");
+}
