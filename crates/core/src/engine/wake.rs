@@ -122,7 +122,8 @@ impl Engine {
                             wait.claims.is_some() && !of_group.any(|(_, idle_ms)| *idle_ms <= wait.claim_idle_ms)
                         }
                         Signal::Room => wait.crowded,
-                        Signal::Held => wait.group.is_some() && of_group.next().is_none(),
+                        // With CLAIM it may take what the one before it would not.
+                        Signal::Held => wait.group.is_some() && (wait.claims.is_some() || of_group.next().is_none()),
                     };
                     if wait.ticket != ticket || ticket > newest_ticket || !concerned {
                         continue;

@@ -173,3 +173,17 @@ fn who_acknowledges_nothing_does_not_wait_for_room() {
     world.say("xgroup cfgset s g maxpending 2");
     assert_eq!(world.read(b), "", "SETID wakes nobody, and no bound was in its way");
 }
+
+/// Both readers are past the end of their wait when the server looks: who could be served before that is.
+#[test]
+fn the_end_of_a_delay_reaches_readers_with_claim() {
+    let mut world = World::new();
+    world.say("xgroup create s g 0 mkstream");
+    world.say("xadd s delay 10 1-0 f v");
+    world.say("xclaim s g a 0 1-0 force lastid 1-0");
+    let (b, c) = (world.open("10.0.0.2:1"), world.open("10.0.0.3:1"));
+    assert_eq!(world.send(b, "xreadgroup group g b block 50 streams s >"), "");
+    assert_eq!(world.send(c, "xreadgroup group g c claim 10 block 5 streams s >"), "");
+    world.pass(20);
+    assert_eq!((ids_in(&world.read(b)), ids_in(&world.read(c))), (vec![], vec![1]));
+}
