@@ -6,7 +6,7 @@ use super::*;
 use crate::model::Content;
 use crate::model::value::Value;
 
-const SEEDS: u64 = 300;
+const SEEDS: u64 = 200;
 const STEPS: usize = 400;
 
 fn from_environment(name: &str, default: u64) -> u64 {
