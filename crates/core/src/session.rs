@@ -85,6 +85,8 @@ pub struct Wait {
     pub group: Option<Box<[u8]>>,
     /// Also takes pending entries (CLAIM).
     pub claims: Option<ClaimWait>,
+    /// What has been idle for so long, that is; 0 without CLAIM.
+    pub claim_idle_ms: u64,
     /// A bound on what is in flight left nothing for it: also woken when there is room.
     pub crowded: bool,
     /// Its place in the queues of its keys.

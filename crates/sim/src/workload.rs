@@ -96,13 +96,32 @@ pub struct Generator {
     profile: Profile,
     model: Model,
     in_multi: Vec<bool>,
+    /// How often each command comes: where all of them come all the time, little builds up.
+    weights: Vec<u64>,
+    /// Nearly everything happens at one key.
+    one_key: bool,
+    /// Groups order by a field as a rule, and entries have it.
+    ordered: bool,
 }
 
 impl Generator {
     /// A generator.
     pub fn new(seed: u64, profile: Profile) -> Self {
         let model = Model::new(START_MS, NODE_MAX, Lag::Compat);
-        Generator { random: Random::new(seed), profile, model, in_multi: vec![false; profile.clients] }
+        let mut random = Random::new(seed);
+        let mut weights: Vec<u64> = commands::ROWS.iter().map(|row| row.0).collect();
+        let (mut one_key, mut ordered) = (false, false);
+        if profile.extended {
+            weights.extend(extended::ROWS.iter().map(|row| row.0));
+            // Entries and reads come always, and often; of the rest some are left out, and some come more often.
+            weights[..commands::ALWAYS].iter_mut().for_each(|weight| *weight *= 2);
+            for weight in &mut weights[commands::ALWAYS..] {
+                *weight *= *random.pick(&[0, 1, 1, 3]);
+            }
+            (one_key, ordered) = (random.chance(50), random.chance(40));
+        }
+        let in_multi = vec![false; profile.clients];
+        Generator { random, profile, model, in_multi, weights, one_key, ordered }
     }
 
     /// The next `n` steps.
@@ -146,11 +165,9 @@ impl Generator {
             let word = if self.random.chance(90) { "EXEC" } else { "DISCARD" };
             vec![word.to_owned()]
         } else {
-            let more = if self.profile.extended { extended::ROWS } else { &[] };
-            let rows = commands::ROWS.iter().chain(more);
-            let place = self.random.weighted(rows.clone().map(|row| row.0));
-            let make = rows.clone().nth(place).expect("one of the rows was drawn").1;
-            make(self)
+            let place = self.random.weighted(self.weights.iter().copied());
+            let row = commands::ROWS.iter().chain(extended::ROWS).nth(place);
+            (row.expect("each weight is that of a row").1)(self)
         };
         match text[0].as_str() {
             "MULTI" => self.in_multi[client] = true,
@@ -243,6 +260,9 @@ impl Generator {
     }
 
     fn key(&mut self) -> String {
+        if self.one_key && self.random.chance(85) {
+            return "a".to_owned();
+        }
         self.pick(&["a", "a", "a", "a", "a", "b", "b", "b", "c", "t"])
     }
 
@@ -303,6 +323,23 @@ impl Generator {
             }
             _ => format!("{}-{}", self.random.below(12), self.random.below(3)),
         }
+    }
+
+    /// IDs that are pending in the group, as a rule.
+    fn pending_ids(&mut self, key: &str, group: &str, most: u64) -> Vec<String> {
+        let mut ids = self.ids(key, most);
+        if let Ok(Some(stream)) = self.model.stream(key.as_bytes())
+            && let Some(group) = stream.groups.get(group.as_bytes()).filter(|group| !group.pel.is_empty())
+            && self.profile.extended
+        {
+            let pending: Vec<Id> = group.pel.keys().copied().collect();
+            for id in &mut ids {
+                if self.random.chance(60) {
+                    *id = self.random.pick(&pending).text();
+                }
+            }
+        }
+        ids
     }
 
     fn ids(&mut self, key: &str, most: u64) -> Vec<String> {

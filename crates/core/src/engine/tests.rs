@@ -4,6 +4,7 @@ mod acl;
 mod clients;
 mod delays;
 mod events;
+mod found;
 mod groups;
 mod idempotence;
 mod keys;

@@ -3,6 +3,7 @@
 
 use super::Engine;
 use crate::engine::facts::Facts;
+use crate::id::StreamId;
 use crate::record::{At, Record};
 use crate::state::keyspace::Value;
 
@@ -65,9 +66,10 @@ impl Engine {
     fn trim_aged(&mut self, at: At<'_>, now_ms: u64) {
         let Some(Value::Stream(stream)) = self.state.db(at.db).get_any(at.key).map(|slot| &slot.value) else { return };
         if stream.aged_at_ms().is_some_and(|aged_ms| aged_ms <= now_ms)
-            && let Some(before) = stream.bound_at(now_ms)
+            && let Some(last) = stream.last_beyond(now_ms)
         {
-            self.emit(&Record::Trim { at, before });
+            // The greatest ID is never too old.
+            self.emit(&Record::Trim { at, before: last.next().unwrap_or(StreamId::MAX) });
         }
     }
 

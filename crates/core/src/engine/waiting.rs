@@ -90,7 +90,8 @@ impl Engine {
         keys: Vec<Box<[u8]>>,
         deadline_ms: Option<u64>,
     ) -> Box<Wait> {
-        let (group, claims) = (None, None);
-        Box::new(Wait { args, command, db, keys, deadline_ms, group, claims, crowded: false, ticket: 0 })
+        let (group, claims, claim_idle_ms) = (None, None, 0);
+        let (crowded, ticket) = (false, 0);
+        Box::new(Wait { args, command, db, keys, deadline_ms, group, claims, claim_idle_ms, crowded, ticket })
     }
 }

@@ -107,33 +107,32 @@ impl Engine {
                     .db(db)
                     .get(&key, facts.now_ms)
                     .is_some_and(|slot| matches!(slot.value, Value::Stream(_)));
-                // Groups of which one reader has found nothing: the next one would not, either.
-                let mut exhausted: Vec<Box<[u8]>> = Vec::new();
+                // Groups of which one reader has found nothing, and after which time of being idle it takes things over: the
+                // next one would not find anything either, unless it is content with less.
+                let mut exhausted: Vec<(Box<[u8]>, u64)> = Vec::new();
                 // Where everyone waits for this key alone, going to the back one after the other changes no order.
                 let single = self.blocked.is_single(db, &key);
                 for (ticket, index) in self.blocked.queue(db, &key) {
                     let Some(wait) = self.client(index).and_then(|client| client.wait.as_deref()) else { continue };
+                    let mut of_group = exhausted.iter().filter(|(group, _)| Some(group) == wait.group.as_ref());
                     let concerned = match what {
                         Signal::Any => stream || wait.group.is_some(),
                         Signal::Pending => wait.claims == Some(ClaimWait::Pending),
                         Signal::Claimable => {
-                            wait.claims.is_some() && !exhausted.iter().any(|group| Some(group) == wait.group.as_ref())
+                            wait.claims.is_some() && !of_group.any(|(_, idle_ms)| *idle_ms <= wait.claim_idle_ms)
                         }
                         Signal::Room => wait.crowded,
-                        Signal::Held => {
-                            wait.group.is_some() && !exhausted.iter().any(|group| Some(group) == wait.group.as_ref())
-                        }
+                        // With CLAIM it may take what the one before it would not.
+                        Signal::Held => wait.group.is_some() && (wait.claims.is_some() || of_group.next().is_none()),
                     };
                     if wait.ticket != ticket || ticket > newest_ticket || !concerned {
                         continue;
                     }
-                    let is_exhausted = || exhausted.iter().any(|group| Some(group) == wait.group.as_ref());
                     if what == Signal::Any
                         && stream
                         && wait.claims.is_none()
                         && wait.keys.len() == 1
-                        && !exhausted.is_empty()
-                        && is_exhausted()
+                        && exhausted.iter().any(|(group, _)| Some(group) == wait.group.as_ref())
                     {
                         if !single {
                             self.go_to_back(index);
@@ -145,7 +144,7 @@ impl Engine {
                         && let Some(wait) = self.client(index).and_then(|client| client.wait.as_deref())
                         && !wait.crowded
                     {
-                        exhausted.extend(wait.group.clone());
+                        exhausted.extend(wait.group.clone().map(|group| (group, wait.claim_idle_ms)));
                     }
                 }
             }
@@ -222,6 +221,12 @@ impl Engine {
     fn wait_on(&mut self, index: ClientIndex, deadline_ms: Option<u64>, ticket: Option<u64>) {
         let Some(mut wait) = self.stop_waiting(index) else { return };
         wait.deadline_ms = deadline_ms;
+        // Later than the end of the wait is never.
+        if let (Some(ClaimWait::Until(ms)), Some(end_ms)) = (wait.claims, deadline_ms)
+            && ms >= end_ms
+        {
+            wait.claims = Some(ClaimWait::Event);
+        }
         wait.ticket = ticket.unwrap_or(wait.ticket);
         self.blocked.add(index, &wait);
         if let Some(client) = self.client_mut(index) {

@@ -193,6 +193,17 @@ impl Group {
         self.pel.len() - self.released - self.deferred.len() as u64
     }
 
+    /// When the entry that a consumer has had for longest was delivered (Unix ms). A look into parts of the list only where
+    /// something that nobody has stands before all that consumers have.
+    pub fn oldest_owned_ms(&self, now_ms: u64) -> Option<u64> {
+        let in_front = self.released > 0 || self.next_due_ms().is_some_and(|due_ms| due_ms <= now_ms);
+        if in_front {
+            return self.pel.oldest_owned(now_ms, 1).first().map(|pending| pending.delivered_ms);
+        }
+        // Those that wait for their time stand in the future.
+        self.pel.oldest_time().filter(|&ms| ms <= now_ms)
+    }
+
     /// The next number in the order of release.
     pub fn next_release(&self) -> u64 {
         self.last_release + 1

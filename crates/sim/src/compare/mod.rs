@@ -50,13 +50,16 @@ pub struct Failure {
     pub what: String,
 }
 
-/// Plays a seed's sequence.
+/// Plays a seed's sequence; answers how many commands were compared.
 ///
 /// # Errors
 /// The story of the first failure, with a short script.
-pub fn play_seed(seed: u64, steps: usize, setup: &Setup) -> Result<(), String> {
+pub fn play_seed(seed: u64, steps: usize, setup: &Setup) -> Result<usize, String> {
     let steps = Generator::new(seed, Profile::SIMULATED).steps(steps);
-    let Err(failure) = play(&steps, setup) else { return Ok(()) };
+    let failure = match play(&steps, setup) {
+        Ok(commands) => return Ok(commands),
+        Err(failure) => failure,
+    };
     let short = shrink(&steps[..=failure.step], |candidate| play(candidate, setup).is_err());
     let failure = play(&short, setup).err().unwrap_or(failure);
     let script: Vec<String> = short.iter().map(Step::to_string).collect();
@@ -106,13 +109,14 @@ struct World {
     clients: Vec<ClientIndex>,
     records: Vec<u8>,
     slow: Option<Slow>,
+    commands: usize,
 }
 
-/// Plays steps on a new engine and a new model.
+/// Plays steps on a new engine and a new model; answers how many commands were compared.
 ///
 /// # Errors
 /// The first step after which they differ, or an invariant does not hold.
-pub fn play(steps: &[Step], setup: &Setup) -> Result<(), Failure> {
+pub fn play(steps: &[Step], setup: &Setup) -> Result<usize, Failure> {
     let mut world = World {
         engine: new_engine(setup.lag),
         setup: *setup,
@@ -120,6 +124,7 @@ pub fn play(steps: &[Step], setup: &Setup) -> Result<(), Failure> {
         clients: Vec::new(),
         records: Vec::new(),
         slow: None,
+        commands: 0,
     };
     world.model.resp3 = setup.resp3.to_vec();
     world.engine.log.enable(0);
@@ -127,7 +132,8 @@ pub fn play(steps: &[Step], setup: &Setup) -> Result<(), Failure> {
     for (at, step) in steps.iter().enumerate() {
         world.step(step).map_err(|what| Failure { step: at, what })?;
     }
-    world.replay().map_err(|what| Failure { step: steps.len().saturating_sub(1), what })
+    world.replay().map_err(|what| Failure { step: steps.len().saturating_sub(1), what })?;
+    Ok(world.commands)
 }
 
 fn encode(words: &[Vec<u8>]) -> Vec<u8> {
@@ -172,6 +178,7 @@ impl World {
             // What stands behind a read that waits would only wait as well.
             Step::Command { client, .. } if self.model.waits(*client) => Vec::new(),
             Step::Command { client, words } => {
+                self.commands += 1;
                 if (self.setup.lose)(words) {
                     lost = Some(*client);
                 } else {

@@ -245,8 +245,8 @@ fn add(model: &mut Model, name: &[u8], entries: Vec<(Id, Vec<Vec<u8>>)>, due: Op
         if let Some(due) = due.filter(|due| *due > now) {
             stream.entries.get_mut(&id).expect("just added").due = due;
         }
+        stream.retire();
     }
-    stream.retire();
     if let Some(trimming) = trimming {
         trim(model, name, &trimming);
     }

@@ -219,14 +219,12 @@ impl Model {
         let (now, (group, consumer)) = (self.now, read.group.expect("asked by parse"));
         let want = read.count.min(budget.entries);
         let mut giving = Giving { read, group, consumer, now, want, entries: Vec::new() };
-        let (mut in_group, mut in_consumer) = self.group_mut(key, group).room(consumer);
         if let Some(min_idle) = read.min_idle {
-            let released = self.claim(key, &mut giving, (in_group, in_consumer), min_idle, budget);
-            in_consumer -= giving.entries.len().min(in_consumer);
-            in_group -= released.min(in_group);
+            self.claim(key, &mut giving, min_idle, budget);
         }
         let claimed = giving.entries.len();
         if !read.no_ack {
+            let (in_group, in_consumer) = self.group_mut(key, group).room(consumer);
             giving.want = giving.want.min(in_group).min(in_consumer);
         }
         let stream = self.stream_mut(key);
@@ -253,16 +251,10 @@ impl Model {
         entries
     }
 
-    /// CLAIM: takes over what is idle enough, as far as there is room. Answers how many of them nobody had.
-    fn claim(
-        &mut self,
-        key: &[u8],
-        giving: &mut Giving<'_>,
-        (in_group, in_consumer): (usize, usize),
-        min_idle: u64,
-        budget: &mut Budget,
-    ) -> usize {
+    /// CLAIM: takes over what is idle enough, as far as there is room.
+    fn claim(&mut self, key: &[u8], giving: &mut Giving<'_>, min_idle: u64, budget: &mut Budget) {
         let (name, now) = (giving.group, giving.now);
+        let (in_group, in_consumer) = self.group_mut(key, name).room(giving.consumer);
         let (mut taken, mut released, mut lost, mut crowded) = (0, 0, Vec::new(), in_group == 0);
         for id in self.group_mut(key, name).claimable(now, min_idle) {
             if taken == in_consumer || giving.full(budget) {
@@ -301,6 +293,5 @@ impl Model {
         if any_lost {
             self.freed(key, name);
         }
-        released
     }
 }

@@ -103,6 +103,8 @@ pub struct Group {
     pub redelivered: i64,
     /// How many entries were given back.
     pub releases: u64,
+    /// The position was set by hand, which wakes nobody: there may be entries of which those who wait do not know.
+    pub moved: bool,
     /// Where the last XAUTOCLAIM began that found nothing in reach.
     pub scan_start: Option<Id>,
 }

@@ -97,10 +97,15 @@ pub fn create(model: &mut Model, words: &Words) -> Answer {
     }
     let stream = model.make_stream(&words[2]);
     let read = read.map(|n| n.min(stream.added));
+    let set = settings != Settings::default();
     let Settings { max_pending, max_pending_consumer, key_field } = settings;
     let group = Group { position, read, max_pending, max_pending_consumer, key_field, ..Group::default() };
     stream.groups.insert(words[3].clone(), group);
     retire(model, words);
+    if set {
+        // As CFGSET does: whoever found no room at the key looks again.
+        model.signal_event(&words[2], Event::Room);
+    }
     Ok(Value::Status("OK"))
 }
 
@@ -162,7 +167,7 @@ pub fn setid(model: &mut Model, words: &Words) -> Answer {
     };
     let read = read.map(|n| n.min(stream.added));
     let group = model.group_mut(&words[2], &words[3]);
-    (group.position, group.read) = (position, read);
+    (group.position, group.read, group.moved) = (position, read, true);
     // What was passed over and stands behind the position again will be come upon again.
     group.held.retain(|id, _| *id <= position);
     retire(model, words);

@@ -212,6 +212,11 @@ pub fn timeout_of(words: &Words) -> u64 {
     parse(0, words).ok().and_then(|read| read.block).unwrap_or(0)
 }
 
+/// Does a read that was good take only what needs no room?
+pub fn needs_no_room(words: &Words) -> bool {
+    parse(0, words).is_ok_and(|read| read.no_ack && read.min_idle.is_none())
+}
+
 /// Group, consumer and CLAIM of a read that was good, if it is one of a group.
 pub fn group_of(words: &Words) -> Option<(Vec<u8>, Vec<u8>, Option<u64>)> {
     let read = parse(0, words).ok()?;

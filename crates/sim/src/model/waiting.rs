@@ -1,7 +1,9 @@
 //! Readers that wait: first come first served at each key, woken by running the whole command again.
 
 use super::Model;
+use super::group::{Holder, Pending};
 use super::reading;
+use super::stream::Id;
 use super::value::Value;
 use super::words::Words;
 
@@ -70,14 +72,18 @@ impl Model {
                     continue;
                 };
                 let (in_group, in_consumer) = of.room(&consumer);
-                if in_group.min(in_consumer) == 0 {
+                if in_group.min(in_consumer) == 0 && !reading::needs_no_room(&wait.words) {
                     wait.crowded.push(key.clone());
                 }
                 let Some(min_idle) = min_idle.filter(|_| in_consumer > 0) else { continue };
                 reachable = true;
-                let owned = of.pel.values().filter(|pending| pending.idle(self.now) >= 0);
-                if let Some(oldest) = owned.map(|pending| pending.time).min() {
-                    let then = oldest.saturating_add(min_idle).max(self.now);
+                // It may have looked before there was room for what nobody has.
+                let then = |pending: &Pending| match pending.holder {
+                    Holder::Consumer(_) => Some(pending.time.saturating_add(min_idle).max(self.now)),
+                    Holder::Nobody(_) if in_group > 0 => Some(self.now),
+                    _ => None,
+                };
+                if let Some(then) = of.pel.values().filter_map(then).min() {
                     first = Some(first.map_or(then, |first| first.min(then)));
                 }
             }
@@ -101,11 +107,11 @@ impl Model {
 
     /// Notes that what a group had pending is pending no more.
     pub(super) fn freed(&mut self, name: &[u8], group: &[u8]) {
-        self.signal_event(name, Event::Room);
         let stream = self.stream_mut(name);
         if stream.groups.get(group).is_some_and(|group| stream.ready(group).is_some()) {
             self.signal_event(name, Event::Held);
         }
+        self.signal_event(name, Event::Room);
     }
 
     /// Serves those who wait for keys at which something happened.
@@ -180,11 +186,15 @@ impl Model {
         replies.extend(due.into_iter().map(|(_, client)| (client, Value::NullArray)));
     }
 
-    /// Who waits though there is something to claim, something held back that may be given now, or room that was missed:
-    /// nobody, ever.
+    /// Who waits though there is something new or something to claim, something held back that may be given now, or room
+    /// that was missed:
+    /// nobody, ever, but one that looks again in the next turn.
     pub fn overlooked(&self) -> Option<usize> {
         let waits = |client: &usize, wait: &Wait| {
             let (group, consumer, min_idle) = reading::group_of(&wait.words)?;
+            if matches!(wait.look, Some(Look::At(then)) if then <= self.now) {
+                return None;
+            }
             let found = wait.keys.iter().any(|key| {
                 let Ok(Some(stream)) = self.stream(key) else { return false };
                 let Some(of) = stream.groups.get(&group) else { return false };
@@ -194,7 +204,11 @@ impl Model {
                     .into_iter()
                     .any(|id| stream.entries.contains_key(&id) && (in_group > 0 || of.pel[&id].idle(self.now) >= 0));
                 let room = in_group.min(in_consumer) > 0;
-                (in_consumer > 0 && can_claim) || (room && (stream.ready(of).is_some() || wait.crowded.contains(key)))
+                let is_new = |id: &Id| *id > of.position && stream.entries[id].due <= self.now;
+                let free = |id: &Id| stream.key_of(of, *id).is_none_or(|key| !stream.is_busy(of, &key));
+                let new = !of.moved && stream.entries.keys().any(|id| is_new(id) && free(id));
+                (in_consumer > 0 && can_claim)
+                    || (room && (new || stream.ready(of).is_some() || wait.crowded.contains(key)))
             });
             found.then_some(*client)
         };

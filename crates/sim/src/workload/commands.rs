@@ -5,6 +5,9 @@ use crate::model::stream::Id;
 
 pub type Make = fn(&mut Generator) -> Vec<String>;
 
+/// So many rows at the beginning are never left out.
+pub const ALWAYS: usize = 2;
+
 /// Weights and commands.
 pub const ROWS: &[(u64, Make)] = &[
     (220, xadd),
@@ -104,6 +107,10 @@ pub fn mode(g: &mut Generator) -> Option<String> {
 }
 
 pub fn fields(g: &mut Generator, list: &mut Vec<String>) {
+    if g.ordered && g.random.chance(80) {
+        let value = g.pick(&["1", "1", "2"]);
+        add(list, &["f", &value]);
+    }
     for _ in 0..1 + g.random.below(2) {
         let value = g.pick(&["1", "2", "x", "", "a longer value"]);
         let field = g.pick(&["f", "g", "h", ""]);
@@ -117,7 +124,7 @@ fn xadd(g: &mut Generator) -> Vec<String> {
     if g.random.chance(8) {
         add(&mut list, &["NOMKSTREAM"]);
     }
-    if g.random.chance(20) {
+    if g.random.chance(if g.profile.extended { 8 } else { 20 }) {
         if let Some(mode) = mode(g) {
             add(&mut list, &[&mode]);
         }
@@ -188,11 +195,10 @@ fn xdel(g: &mut Generator) -> Vec<String> {
     list
 }
 
-pub fn ids_block(g: &mut Generator, key: &str, list: &mut Vec<String>) {
+fn ids_block(g: &mut Generator, ids: Vec<String>, list: &mut Vec<String>) {
     let mode = g.random.chance(65).then(|| g.pick(&["KEEPREF", "DELREF", "ACKED"]));
     let before = g.random.chance(50);
     list.extend(mode.clone().filter(|_| before));
-    let ids = g.ids(key, 3);
     let n = if g.random.chance(3) { g.pick(&["0", "-1", "9", "x"]) } else { ids.len().to_string() };
     add(list, &["IDS", &n]);
     list.extend(ids);
@@ -202,26 +208,30 @@ pub fn ids_block(g: &mut Generator, key: &str, list: &mut Vec<String>) {
 fn xdelex(g: &mut Generator) -> Vec<String> {
     let key = g.key_with_groups();
     let mut list = words(&["XDELEX", &key]);
-    ids_block(g, &key, &mut list);
+    let ids = g.ids(&key, 3);
+    ids_block(g, ids, &mut list);
     list
 }
 
 fn xack(g: &mut Generator) -> Vec<String> {
     let key = g.key_with_groups();
-    let mut list = words(&["XACK", &key, &g.group(&key)]);
+    let group = g.group(&key);
+    let mut list = words(&["XACK", &key, &group]);
     if g.profile.extended && g.random.chance(20) {
         let (first, last) = (g.bound(&key, "-"), g.bound(&key, "+"));
         add(&mut list, &["RANGE", &first, &last]);
         return list;
     }
-    list.extend(g.ids(&key, 3));
+    list.extend(g.pending_ids(&key, &group, 3));
     list
 }
 
 fn xackdel(g: &mut Generator) -> Vec<String> {
     let key = g.key_with_groups();
-    let mut list = words(&["XACKDEL", &key, &g.group(&key)]);
-    ids_block(g, &key, &mut list);
+    let group = g.group(&key);
+    let mut list = words(&["XACKDEL", &key, &group]);
+    let ids = g.pending_ids(&key, &group, 3);
+    ids_block(g, ids, &mut list);
     list
 }
 
@@ -296,7 +306,7 @@ fn xreadgroup(g: &mut Generator) -> Vec<String> {
     if g.random.chance(12) {
         add(&mut list, &["NOACK"]);
     }
-    extended::xreadgroup(g, &mut list);
+    extended::xreadgroup(g, &key, &mut list);
     block(g, &mut list);
     streams(g, key, &mut list, |g, key| match g.random.below(100) {
         0..70 => ">".to_owned(),
@@ -309,8 +319,9 @@ fn xreadgroup(g: &mut Generator) -> Vec<String> {
 
 fn xclaim(g: &mut Generator) -> Vec<String> {
     let key = g.key_with_groups();
-    let mut list = words(&["XCLAIM", &key, &g.group(&key), &g.consumer(), &g.min_idle()]);
-    list.extend(g.ids(&key, 4));
+    let group = g.group(&key);
+    let mut list = words(&["XCLAIM", &key, &group, &g.consumer(), &g.min_idle()]);
+    list.extend(g.pending_ids(&key, &group, 4));
     if g.random.chance(25) {
         let ms = g.idle();
         add(&mut list, &["IDLE", &ms]);

@@ -137,7 +137,7 @@ fn xaddm(g: &mut Generator) -> Vec<String> {
 fn xnack(g: &mut Generator) -> Vec<String> {
     let key = g.key_with_groups();
     let (group, mode) = (g.group(&key), g.pick(&["SILENT", "FAIL", "FAIL", "FATAL"]));
-    let ids = g.ids(&key, 3);
+    let ids = g.pending_ids(&key, &group, 3);
     let n = if g.random.chance(3) { g.pick(&["0", "-1", "9", "x"]) } else { ids.len().to_string() };
     let mut list = words(&["XNACK", &key, &group, &mode, "IDS", &n]);
     list.extend(ids);
@@ -178,7 +178,7 @@ pub fn bounds(g: &mut Generator, list: &mut Vec<String>) {
 }
 
 /// Options of XREADGROUP.
-pub fn xreadgroup(g: &mut Generator, list: &mut Vec<String>) {
+pub fn xreadgroup(g: &mut Generator, key: &str, list: &mut Vec<String>) {
     if !g.profile.extended {
         return;
     }
@@ -187,7 +187,8 @@ pub fn xreadgroup(g: &mut Generator, list: &mut Vec<String>) {
         let ms = g.pick(&["0", "0", "1", "2", "5", "10", "20", "60", "1000000", "-5"]);
         add(list, &["CLAIM", &ms]);
     }
-    if g.random.chance(15) {
+    let any = matches!(g.model.stream(key.as_bytes()), Ok(Some(stream)) if !stream.groups.is_empty());
+    if g.random.chance(if any { 10 } else { 60 }) {
         add(list, &["MKGROUP"]);
         if g.random.chance(50) {
             list.push(g.pick(&["0", "$"]));
@@ -206,27 +207,27 @@ pub fn group_settings(g: &mut Generator, list: &mut Vec<String>, percent: u64) {
             add(list, &[name, &n]);
         }
     }
-    if g.random.chance(percent) {
-        let field = g.pick(&["f", "f", "f", "g", ""]);
+    if g.random.chance(if g.ordered { 80 } else { percent }) {
+        let field = g.pick(&["f", "f", "f", "f", "g", ""]);
         add(list, &["KEYFIELD", &field]);
     }
 }
 
 fn xcfgset(g: &mut Generator) -> Vec<String> {
-    let mut list = words(&["XCFGSET", &g.key()]);
-    for (name, values) in [
-        ("IDMP-DURATION", &["1", "1", "2", "0"][..]),
+    const OPTIONS: &[(&str, &[&str])] = &[
+        ("IDMP-DURATION", &["1", "1", "2", "0"]),
         ("IDMP-MAXSIZE", &["1", "2", "3", "10001"]),
         ("MAXLEN", &["0", "0", "3", "5", "8", "-1"]),
-        ("MAXBYTES", &["0", "0", "10", "30", "x"]),
+        ("MAXBYTES", &["0", "0", "30", "80", "x"]),
         ("MAXAGE", &["0", "0", "3", "20", "100"]),
         ("RETAIN", &["all", "acked", "acked", "ACKED"]),
         ("DISCARD", &["old", "old", "new", "x"]),
-    ] {
-        if g.random.chance(25) {
-            let value = g.pick(values);
-            add(&mut list, &[name, &value]);
-        }
+    ];
+    let mut list = words(&["XCFGSET", &g.key()]);
+    for _ in 0..1 + g.random.below(2) {
+        let (name, values) = *g.random.pick(OPTIONS);
+        let value = g.pick(values);
+        add(&mut list, &[name, &value]);
     }
     if g.random.chance(20) {
         add(&mut list, &["FORCE"]);

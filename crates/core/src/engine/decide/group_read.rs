@@ -4,8 +4,6 @@
 //! Everything is checked for every stream before anything is delivered from one. A delivery of many new entries is one
 //! record, and so is a claim of many.
 
-use std::collections::BTreeSet;
-
 use smallvec::SmallVec;
 
 use super::budget::{Budget, put_head_before};
@@ -24,7 +22,7 @@ use crate::record::{Claimed, Claims, Ids, Record};
 use crate::resp::encode::{Reply, bulk_id};
 use crate::session::ClaimWait;
 use crate::state::group::Group;
-use crate::state::pending::idle_bound;
+use crate::state::pending::{RELEASE_MAX, idle_bound};
 use crate::state::stream::Stream;
 
 /// From where a stream is read.
@@ -196,45 +194,46 @@ fn take_idle(
     let mut taken = Taken::default();
     let want = want.min(room.consumer);
     let bound_ms = idle_bound(now_ms, min_idle_ms);
-    // Where the bound on the group lets nothing in, only what others have already can be taken over.
-    let mut owned = room.group == 0;
-    // XCLAIM TIME can make an owned entry look older than released ones: then the second question finds it again.
-    let mut known: BTreeSet<StreamId> = BTreeSet::new();
+    let pel = group.pel();
+    // Released ones first, as far as the group has room for them; then what consumers have. XCLAIM TIME can make that look
+    // older, so the two are asked for one after the other.
+    let mut released_left = if room.group == 0 { 0 } else { group.released() };
     let (mut limit, mut seen) = (CLAIM_STEP.min(usize::try_from(want).unwrap_or(usize::MAX)), 0);
     while (taken.claims.len() as u64) < want {
-        let pel = group.pel();
-        let found = if owned { pel.oldest_owned(bound_ms, limit) } else { pel.oldest_first(bound_ms, limit) };
-        let mut crowded = false;
+        let released = released_left > 0;
+        let found = match released {
+            true => pel.oldest_first(RELEASE_MAX, limit),
+            false if group.released() == 0 => pel.oldest_first(bound_ms, limit),
+            false => pel.oldest_owned(bound_ms, limit),
+        };
         for pending in &found[seen..] {
             if taken.claims.len() as u64 == want || taken.dropped.len() == DROPS_MAX || !budget.has_room(reply) {
                 return taken;
             }
-            if !pending.is_idle(now_ms, min_idle_ms) || known.contains(&pending.id) {
+            if pending.is_released() != released || !pending.is_idle(now_ms, min_idle_ms) {
                 continue;
             }
+            released_left -= u64::from(released);
             let Some(entry) = stream.entries.get(pending.id) else {
                 taken.dropped.push(pending.id);
                 continue;
             };
-            if pending.is_released() {
-                if taken.released == room.group {
-                    crowded = true;
-                    break;
-                }
-                taken.released += 1;
+            if released && taken.released == room.group {
+                released_left = 0;
+                break;
             }
+            taken.released += u64::from(released);
             reply.array(4);
             reply.id(pending.id);
             entry.write_fields(reply.out);
             // When a released entry was delivered is not known any more: -1, as XPENDING shows it.
-            reply.int(if pending.is_released() { -1 } else { now_ms.saturating_sub(pending.delivered_ms) as i64 });
+            reply.int(if released { -1 } else { now_ms.saturating_sub(pending.delivered_ms) as i64 });
             reply.count(pending.deliveries);
             taken.claims.push(Claimed { id: pending.id, deliveries: once_more(pending.deliveries) });
             budget.take(1);
         }
-        if crowded {
-            (owned, seen) = (true, 0);
-            known = taken.claims.iter().map(|claim| claim.id).chain(taken.dropped.iter().copied()).collect();
+        if released && released_left == 0 {
+            seen = 0;
             continue;
         }
         if found.len() < limit {
@@ -281,10 +280,8 @@ fn deliver(
     if let Some(min_idle_ms) = options.claim_idle_ms {
         let taken = take_idle(stream, group, (now_ms, min_idle_ms), want, room, budget, reply);
         claimed = taken.claims.len() as u64;
-        room.consumer = room.consumer.saturating_sub(claimed);
-        room.group = room.group.saturating_sub(taken.released);
         want -= claimed;
-        // What is dropped may free a key.
+        // What is dropped may free a key, and makes room.
         if !taken.dropped.is_empty() {
             cx.emit(&Record::Drop { at, group: name, ids: Ids::Slice(&taken.dropped) });
         }
@@ -297,6 +294,7 @@ fn deliver(
             Some(both) => both,
             None => return claimed > 0,
         };
+        room = Room::of(group, consumer);
     }
     if !no_ack {
         want = want.min(room.new_entries());
@@ -452,23 +450,22 @@ fn wait_as_group(cx: &mut Cx<'_>, keys: Args<'_>, name: &[u8], consumer: &[u8], 
     for key in keys.iter() {
         let Some((_, group)) = group(cx, key, name) else { continue };
         let room = Room::of(group, consumer);
-        wait.crowded |= room.new_entries() == 0;
+        // Without acknowledgement only what is claimed needs room.
+        wait.crowded |= room.new_entries() == 0 && (!options.no_ack || options.claim_idle_ms.is_some());
         let Some(min_idle_ms) = options.claim_idle_ms.filter(|_| room.consumer > 0) else { continue };
-        // What nobody has and the group has no room for stays where it is.
-        let oldest_ms = if room.group == 0 && group.released() > 0 {
-            group.pel().oldest_owned(now_ms, 1).first().map(|pending| pending.delivered_ms)
-        } else {
-            // A time to come is a delay: its end will be told.
-            group.pel().oldest_time().filter(|&ms| ms <= now_ms)
+        // What nobody has and the group has no room for stays where it is. The end of a delay will be told.
+        let idle_at_ms = match group.released() {
+            1.. if room.group > 0 => Some(now_ms),
+            _ => group.oldest_owned_ms(now_ms).map(|ms| ms.saturating_add(min_idle_ms).max(now_ms)),
         };
         reachable = true;
-        if let Some(oldest_ms) = oldest_ms {
-            let ms = oldest_ms.saturating_add(min_idle_ms).max(now_ms);
+        if let Some(ms) = idle_at_ms {
             until_ms = Some(until_ms.map_or(ms, |least| least.min(ms)));
         }
     }
     // Later than the end of the wait is never.
     let end_ms = wait.deadline_ms.unwrap_or(i64::MAX as u64);
+    wait.claim_idle_ms = options.claim_idle_ms.unwrap_or(0);
     wait.claims = options.claim_idle_ms.map(|_| match until_ms {
         Some(ms) if ms < end_ms => ClaimWait::Until(ms),
         None if reachable => ClaimWait::Pending,

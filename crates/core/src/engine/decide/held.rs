@@ -74,7 +74,7 @@ fn take_due(
     (given, moved)
 }
 
-/// Waiting entries whose turn has come.
+/// Waiting entries whose turn has come, in stream order.
 fn take_ready(
     (stream, group): (&Stream, &Group),
     want: u64,
@@ -82,10 +82,19 @@ fn take_ready(
     budget: &mut Budget,
     reply: &mut Reply<'_>,
 ) -> Vec<StreamId> {
-    let mut given = Vec::new();
-    for id in group.held().ready() {
-        if given.len() as u64 == want || !budget.has_room(reply) {
-            break;
+    let held = group.held();
+    let (mut given, mut ready) = (Vec::new(), held.ready().peekable());
+    // Without acknowledgement the next entry of a key is ready as soon as the one before it is given.
+    let mut followers: BTreeSet<StreamId> = BTreeSet::new();
+    while (given.len() as u64) < want && budget.has_room(reply) {
+        let follower = followers.first().copied();
+        let next = match ready.next_if(|id| follower.is_none_or(|follower| *id < follower)) {
+            Some(id) => Some(id),
+            None => followers.pop_first(),
+        };
+        let Some(id) = next else { break };
+        if options.no_ack {
+            followers.extend(held.next_behind(id));
         }
         let Some(entry) = stream.entries.get(id) else { continue };
         write_new(&entry, options, reply);
@@ -119,13 +128,9 @@ pub(super) fn give_held(
         super::group_read::make_consumer(cx, key, name, consumer);
         cx.emit(&Record::Give { at, group: name, consumer, no_ack, now_ms, ids: Ids::Slice(&due) });
     }
-    // Without acknowledgement the next entry of a key is ready as soon as the one before it is given.
-    while given < want {
-        let Some(both) = super::group_read::group(cx, key, name) else { break };
-        let ready = take_ready(both, want - given, options, budget, reply);
-        if ready.is_empty() {
-            break;
-        }
+    let Some(both) = super::group_read::group(cx, key, name) else { return given };
+    let ready = take_ready(both, want - given, options, budget, reply);
+    if !ready.is_empty() {
         given += ready.len() as u64;
         super::group_read::make_consumer(cx, key, name, consumer);
         cx.emit(&Record::Give { at, group: name, consumer, no_ack, now_ms, ids: Ids::Slice(&ready) });

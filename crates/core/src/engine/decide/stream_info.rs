@@ -64,11 +64,7 @@ pub fn group_stats(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Re
     reply.array(stream.groups.len());
     for (name, group) in &stream.groups {
         let pel = group.pel();
-        // Given back: no delivery any more. Those that wait for their time stand in the future.
-        let oldest_ms = match group.released() {
-            0 => pel.oldest_time().filter(|&ms| ms <= now_ms),
-            _ => pel.oldest_owned(now_ms, 1).first().map(|pending| pending.delivered_ms),
-        };
+        let oldest_ms = group.oldest_owned_ms(now_ms);
         let undelivered = group.last_delivered.next().and_then(|from| stream.entries.range(from, StreamId::MAX).next());
         let age = |ms: u64| now_ms.saturating_sub(ms) as i64;
         reply.map(14);

@@ -78,8 +78,8 @@ fn remove(cx: &mut Cx<'_>, key: &[u8], trimming: &Trimming) -> u64 {
     removed
 }
 
-/// Removes everything up to an ID.
-fn remove_front(cx: &mut Cx<'_>, key: &[u8], last: StreamId) {
+/// Removes everything up to an ID, it included.
+pub(super) fn remove_front(cx: &mut Cx<'_>, key: &[u8], last: StreamId) {
     let at = cx.at(key);
     cx.emit(&Record::Trim { at, before: last.next().unwrap_or(StreamId::MAX) });
     // Nothing stands behind the greatest ID, so its entry is removed by name.

@@ -339,9 +339,9 @@ impl Entries {
         Some(view.at(view.nth_live_slot(n as usize)).id)
     }
 
-    /// The first ID behind the oldest entries that have together at least so many bytes of names and values: what stays
-    /// first when they go. `None` if all entries together have fewer.
-    pub fn after_bytes(&self, mut excess: u64) -> Option<StreamId> {
+    /// The last of the oldest entries that have together at least so many bytes of names and values. `None` if all entries
+    /// together have fewer.
+    pub fn last_of_bytes(&self, mut excess: u64) -> Option<StreamId> {
         if excess > self.payload {
             return None;
         }
@@ -362,7 +362,7 @@ impl Entries {
             excess = excess.saturating_sub(entry.payload_bytes());
             last = entry.id;
         }
-        Some(entries.next().map_or(last.next().unwrap_or(StreamId::MAX), |entry| entry.id))
+        Some(last)
     }
 
     /// Removes the entry with this ID. Returns whether there was one.
