@@ -94,6 +94,7 @@ impl Engine {
         let (hits, misses) = cx.lookups.get();
         self.statistics.keyspace_hits += hits;
         self.statistics.keyspace_misses += misses;
+        self.tell_trims();
         for (db, key) in missed {
             self.notify(EventClass::Miss, "keymiss", db, &key);
         }

@@ -93,6 +93,8 @@ pub struct Engine {
     /// Channels and who is subscribed to them.
     pub pubsub: PubSub,
     own_pushes: OwnPushes,
+    /// Streams of which entries went by trimming, until that is told.
+    trimmed: Vec<(usize, Box<[u8]>)>,
     /// Who may do what.
     pub acl: Acl,
     /// Scripts and their interpreter; away while one runs.
@@ -128,6 +130,7 @@ impl Engine {
             requests: Vec::new(),
             pubsub: PubSub::default(),
             own_pushes: OwnPushes::default(),
+            trimmed: Vec::new(),
             scripts: None,
             script_usage: ScriptUsage::default(),
         }

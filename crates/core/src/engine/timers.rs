@@ -29,6 +29,7 @@ impl Engine {
         }
         self.do_due(now_ms);
         self.sweep_some();
+        self.tell_trims();
         self.serve_ready(facts);
         self.serve_claims(facts);
         while let Some((deadline_ms, index)) = self.blocked.next_deadline()
@@ -68,6 +69,7 @@ impl Engine {
             && let Some(before) = stream.bound_at(now_ms)
         {
             self.emit(&Record::Trim { at, before });
+            self.note_trim(at);
         }
     }
 

@@ -31,5 +31,6 @@ pub fn enforce(cx: &mut Cx<'_>, key: &[u8]) {
     let bound = cx.stream(key).ok().flatten().and_then(|stream| stream.bound_at(now_ms));
     if let Some(before) = bound {
         cx.emit(&Record::Trim { at, before });
+        cx.note_trim(key);
     }
 }
