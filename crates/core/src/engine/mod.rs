@@ -95,6 +95,8 @@ pub struct Engine {
     own_pushes: OwnPushes,
     /// Streams of which entries went by trimming, until that is told.
     trimmed: Vec<(usize, Box<[u8]>)>,
+    /// A command of a script runs that may take memory where it is short.
+    memory_granted: bool,
     /// Who may do what.
     pub acl: Acl,
     /// Scripts and their interpreter; away while one runs.
@@ -131,6 +133,7 @@ impl Engine {
             pubsub: PubSub::default(),
             own_pushes: OwnPushes::default(),
             trimmed: Vec::new(),
+            memory_granted: false,
             scripts: None,
             script_usage: ScriptUsage::default(),
         }
