@@ -160,6 +160,8 @@ impl Caller<'_, '_> {
                 if let Some(client) = self.cx.engine.client_mut(index) {
                     client.protocol = if typed { Protocol::Resp3 } else { Protocol::Resp2 };
                 }
+                // What the script itself has taken time for is not the command's.
+                self.cx.engine.begin_batch(facts);
                 self.cx.engine.memory_granted = granted;
                 let (gate, _) = self.cx.engine.run(index, spec, args.args(), facts, &mut self.buffer, false, false);
                 self.cx.engine.memory_granted = false;
