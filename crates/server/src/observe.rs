@@ -14,6 +14,7 @@ use impel_core::engine::facts::{Host, Saving};
 use impel_core::settings::{AppendFsync, Settings};
 use rustix::rand::{GetRandomFlags, getrandom};
 
+use crate::clock::Stopwatch;
 use crate::memory;
 
 /// Unpredictable bits.
@@ -37,6 +38,7 @@ pub struct Observed {
     config_file: String,
     os: String,
     started_us: u64,
+    stopwatch: Stopwatch,
     shown: RefCell<Shown>,
     /// The time of this turn, in Unix µs.
     pub now_us: Cell<u64>,
@@ -51,8 +53,8 @@ pub struct Observed {
 }
 
 impl Observed {
-    /// A process that starts now.
-    pub fn new(settings: &Settings, config_file: &str, now_us: u64) -> Self {
+    /// A process that starts now. `stopwatch`: what the engine measures with.
+    pub fn new(settings: &Settings, config_file: &str, now_us: u64, stopwatch: Stopwatch) -> Self {
         let uname = rustix::system::uname();
         let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
         let absolute = |path: &str| match path {
@@ -65,6 +67,7 @@ impl Observed {
             config_file: absolute(config_file),
             os: format!("{} {} {}", text(uname.sysname()), text(uname.release()), text(uname.machine())),
             started_us: now_us,
+            stopwatch,
             shown: RefCell::default(),
             now_us: Cell::new(now_us),
             saving: Cell::default(),
@@ -145,6 +148,10 @@ impl Host for Observed {
         }
     }
 
+    fn ticked_us(&self) -> u64 {
+        self.stopwatch.ticked_us()
+    }
+
     fn saving(&self) -> Saving {
         self.saving.get()
     }
@@ -217,7 +224,7 @@ mod tests {
 
     #[test]
     fn the_sections_hold_what_clients_look_for() {
-        let observed = Observed::new(&Settings::default(), "", 5_000_000);
+        let observed = Observed::new(&Settings::default(), "", 5_000_000, Stopwatch::start());
         observed.now_us.set(95_000_000);
         let mut out = Vec::new();
         for section in ["server", "memory", "persistence", "cpu", "stats", "nonsense"] {

@@ -109,7 +109,7 @@ impl Server {
         let now_ms = clock.last_us() / 1000;
         node.restored(opened.position, opened.log.is_some(), now_ms);
         let syncer = opened.log.map(|log| Syncer::start(log, waker.clone())).transpose()?;
-        let observed = Rc::new(Observed::new(node.settings(), config_file, clock.last_us()));
+        let observed = Rc::new(Observed::new(node.settings(), config_file, clock.last_us(), clock.stopwatch()));
 
         for (place, listener) in listeners.iter_mut().enumerate() {
             listener.register(poll.registry(), Token(LISTENERS + place))?;

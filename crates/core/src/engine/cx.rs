@@ -156,6 +156,12 @@ impl<'e> Cx<'e> {
         }
     }
 
+    /// Is memory short for what this command would make? For commands that take memory only with some options; those that
+    /// always may are judged before they run. Not for a script that may go on all the same.
+    pub fn is_memory_short(&self) -> bool {
+        !self.engine.memory_granted && self.engine.is_memory_short(self.facts)
+    }
+
     /// Appends a record to the log and applies it.
     #[inline]
     pub fn emit(&mut self, record: &Record<'_>) {

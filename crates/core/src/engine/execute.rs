@@ -1,5 +1,5 @@
 //! Carrying out a command: its function is called, and around it what every command needs. Its expired keys go before,
-//! its reply gets a gate after, and it is counted and timed.
+//! its reply gets a gate after, and it is counted and measured (`timing`).
 //!
 //! A command that answers an error has changed nothing (asserted), and one that waits has answered nothing.
 
@@ -71,8 +71,7 @@ impl Engine {
             self.purge_expired(db, spec, args, facts.now_ms);
         }
         let start = out.len();
-        let timed = !spec.flags.has(Flags::FAST);
-        let begun_us = if timed { (facts.elapsed_us)() } else { 0 };
+        let measured = self.begin_measuring(spec, facts);
         let mut cx = Cx {
             engine: self,
             client: index,
@@ -94,6 +93,7 @@ impl Engine {
         let (hits, misses) = cx.lookups.get();
         self.statistics.keyspace_hits += hits;
         self.statistics.keyspace_misses += misses;
+        self.tell_trims();
         for (db, key) in missed {
             self.notify(EventClass::Miss, "keymiss", db, &key);
         }
@@ -111,9 +111,7 @@ impl Engine {
         if wait.is_none() {
             self.statistics.of(spec).calls += 1;
         }
-        if timed {
-            let took_us = (facts.elapsed_us)().saturating_sub(begun_us);
-            self.statistics.of(spec).took_us += took_us;
+        if let Some(took_us) = self.end_measuring(measured, spec, facts) {
             self.spent_us += took_us;
             self.note_duration(index, spec, args, facts, took_us);
         }

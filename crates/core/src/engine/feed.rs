@@ -145,6 +145,7 @@ impl Engine {
         let mut decoder = std::mem::take(&mut client.decoder);
         let unread_bytes = client.output.len();
         self.spent_us = 0;
+        self.begin_batch(facts);
         let mut done = 0;
         while done < input.len() {
             let open = self.acl.is_open();

@@ -39,11 +39,9 @@ impl Engine {
             self.refuse(index, Some(spec), &fault.0, out);
             return 0;
         }
+        let memory_short = self.is_memory_short(facts);
         let client = self.clients[index].as_deref_mut().expect("it is still there");
-        let refusal = if self.settings.maxmemory_bytes > 0
-            && facts.used_memory > self.settings.maxmemory_bytes
-            && (spec.flags.has(Flags::DENYOOM) || txn::needs_memory(client, spec.id))
-        {
+        let refusal = if memory_short && (spec.flags.has(Flags::DENYOOM) || txn::needs_memory(client, spec.id)) {
             Some(Fault::OUT_OF_MEMORY)
         } else if client.subscriptions.is_some() && protocol == Protocol::Resp2 && !pubsub::is_for_subscribers(spec.id)
         {
@@ -63,6 +61,12 @@ impl Engine {
             return 0;
         }
         self.run(index, spec, args, facts, out, true, false).0
+    }
+
+    /// Is more memory in use than `maxmemory` allows? The one place that compares the two.
+    pub(super) fn is_memory_short(&self, facts: &Facts<'_>) -> bool {
+        let limit_bytes = self.settings.maxmemory_bytes;
+        limit_bytes > 0 && facts.used_memory > limit_bytes
     }
 
     /// Answers a command that is not run, nor queued, with an error. A transaction in the making is spoilt; an EXEC that

@@ -29,6 +29,7 @@ mod retire;
 pub mod script;
 mod store;
 mod timers;
+mod timing;
 mod txn;
 mod waiting;
 mod wake;
@@ -53,6 +54,7 @@ use observe::{SlowLog, Statistics};
 use pubsub::{OwnPushes, PubSub};
 use script::{ScriptUsage, Scripts};
 use store::Store;
+use timing::Timing;
 
 /// State, connections and everything between a command and its effects.
 pub struct Engine {
@@ -80,7 +82,7 @@ pub struct Engine {
     resume: VecDeque<ClientIndex>,
     /// Clients that have had their share of this turn and go on in the next.
     later: Vec<ClientIndex>,
-    /// Microseconds of timed commands since one connection began to be served.
+    /// Microseconds of measured commands since one connection began to be served.
     spent_us: u64,
     /// Until when (Unix ms) and for whom commands are held back.
     pause: Option<(u64, Pause)>,
@@ -93,6 +95,11 @@ pub struct Engine {
     /// Channels and who is subscribed to them.
     pub pubsub: PubSub,
     own_pushes: OwnPushes,
+    /// Streams of which entries went by trimming, until that is told.
+    trimmed: Vec<(usize, Box<[u8]>)>,
+    /// A command of a script runs that may take memory where it is short.
+    memory_granted: bool,
+    timing: Timing,
     /// Who may do what.
     pub acl: Acl,
     /// Scripts and their interpreter; away while one runs.
@@ -128,6 +135,9 @@ impl Engine {
             requests: Vec::new(),
             pubsub: PubSub::default(),
             own_pushes: OwnPushes::default(),
+            trimmed: Vec::new(),
+            memory_granted: false,
+            timing: Timing::default(),
             scripts: None,
             script_usage: ScriptUsage::default(),
         }

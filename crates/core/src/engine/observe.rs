@@ -45,7 +45,7 @@ pub struct CommandCounts {
     pub name: &'static str,
     /// Calls that ran.
     pub calls: u64,
-    /// Microseconds of those that were timed: all but the fast ones.
+    /// Microseconds that they took; of the fast ones, with many calls, as samples and the long ones tell: `engine::timing`.
     pub took_us: u64,
     /// Calls refused before they ran.
     pub rejected: u64,

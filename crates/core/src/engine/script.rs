@@ -184,8 +184,7 @@ impl Scripts {
         if read_only && rules.declared && !rules.read_only {
             return Err(Fault::SCRIPT_WRITES);
         }
-        let limit_bytes = cx.settings().maxmemory_bytes;
-        let short = limit_bytes > 0 && cx.facts.used_memory > limit_bytes && !rules.allow_oom;
+        let short = cx.engine.is_memory_short(cx.facts) && !rules.allow_oom;
         if short && rules.declared && !rules.read_only {
             return Err(Fault::OUT_OF_MEMORY);
         }

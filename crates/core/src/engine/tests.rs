@@ -16,6 +16,7 @@ mod server;
 mod streams;
 mod strings;
 mod syntax;
+mod timing;
 mod transactions;
 mod trim;
 mod turns;

@@ -30,6 +30,7 @@ impl Engine {
         }
         self.do_due(now_ms);
         self.sweep_some();
+        self.tell_trims();
         self.serve_ready(facts);
         self.serve_claims(facts);
         while let Some((deadline_ms, index)) = self.blocked.next_deadline()
@@ -70,6 +71,7 @@ impl Engine {
         {
             // The greatest ID is never too old.
             self.emit(&Record::Trim { at, before: last.next().unwrap_or(StreamId::MAX) });
+            self.note_trim(at);
         }
     }
 

@@ -56,9 +56,9 @@ impl Settings {
     }
 }
 
-/// Is MKSTREAM there, and what is ENTRIESREAD? And what is set for the group?
-fn options(words: &Words, create: bool) -> Result<(bool, Option<i64>, Settings), Vec<u8>> {
-    let (mut make, mut read, mut settings, mut at) = (false, None, Settings::default(), 5);
+/// Is MKSTREAM there, and what is ENTRIESREAD? And what is set for the group, if anything is named?
+fn options(words: &Words, create: bool) -> Result<(bool, Option<i64>, Option<Settings>), Vec<u8>> {
+    let (mut make, mut read, mut settings, mut named, mut at) = (false, None, Settings::default(), false, 5);
     while at < words.len() {
         if create && is(&words[at], "MKSTREAM") {
             make = true;
@@ -71,12 +71,13 @@ fn options(words: &Words, create: bool) -> Result<(bool, Option<i64>, Settings),
             read = Some(n);
             at += 2;
         } else if create && settings.take(words, at)? {
+            named = true;
             at += 2;
         } else {
             return misused(words);
         }
     }
-    Ok((make, read.filter(|n| *n >= 0), settings))
+    Ok((make, read.filter(|n| *n >= 0), Some(settings).filter(|_| named)))
 }
 
 pub fn create(model: &mut Model, words: &Words) -> Answer {
@@ -84,7 +85,7 @@ pub fn create(model: &mut Model, words: &Words) -> Answer {
     if model.stream(&words[2])?.is_none() && !make {
         stream_of(model, words)?;
     }
-    if words.len() > if settings == Settings::default() { 8 } else { 14 } {
+    if words.len() > if settings.is_none() { 8 } else { 14 } {
         return misused(words);
     }
     let stream = model.stream(&words[2])?;
@@ -97,6 +98,7 @@ pub fn create(model: &mut Model, words: &Words) -> Answer {
     }
     let stream = model.make_stream(&words[2]);
     let read = read.map(|n| n.min(stream.added));
+    let settings = settings.unwrap_or_default();
     let set = settings != Settings::default();
     let Settings { max_pending, max_pending_consumer, key_field } = settings;
     let group = Group { position, read, max_pending, max_pending_consumer, key_field, ..Group::default() };

@@ -110,13 +110,13 @@ pub fn xdelex(model: &mut Model, words: &Words) -> Answer {
             results.push(Value::Int(2));
             continue;
         }
-        let there = stream.entries.contains_key(&id);
-        if mode == Mode::Delete {
-            release(model, name, id);
-        }
-        model.stream_mut(name).delete(id);
+        // Deleted first: RETAIN acked would trim what is released.
+        let there = stream.delete(id);
         if there {
             model.touch(name);
+        }
+        if mode == Mode::Delete {
+            release(model, name, id);
         }
         results.push(Value::Int(if there { 1 } else { -1 }));
     }
@@ -133,18 +133,21 @@ pub fn xackdel(model: &mut Model, words: &Words) -> Answer {
     let ids = ids(id_words)?;
     let mut results = Vec::new();
     for id in ids {
-        // What every group is done with goes by RETAIN acked, before it is deleted.
-        if acknowledge(model, name, group, [id]) == 0 {
+        let stream = model.stream_mut(name);
+        if !stream.groups[group].pel.contains_key(&id) {
             results.push(Value::Int(-1));
             continue;
         }
-        if mode == Mode::Delete {
-            release(model, name, id);
-        }
-        let stream = model.stream_mut(name);
-        let kept = mode == Mode::Acked && !stream.is_free(id);
+        // Deleted first: RETAIN acked would trim what is acknowledged.
+        let mut without = stream.clone();
+        without.groups.get_mut(group).expect("it is there").pel.remove(&id);
+        let kept = mode == Mode::Acked && !without.is_free(id);
         if !kept && stream.delete(id) {
             model.touch(name);
+        }
+        acknowledge(model, name, group, [id]);
+        if mode == Mode::Delete {
+            release(model, name, id);
         }
         results.push(Value::Int(if kept { 2 } else { 1 }));
     }

@@ -106,8 +106,7 @@ pub fn xreadgroup(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
 
 /// MKGROUP: makes what is missing. Like XGROUP CREATE, this is refused when memory is short.
 fn make_groups(cx: &mut Cx<'_>, keys: Args<'_>, name: &[u8], position: MakeGroup) -> Result<(), Fault> {
-    let limit_bytes = cx.settings().maxmemory_bytes;
-    if limit_bytes > 0 && cx.facts.used_memory > limit_bytes {
+    if cx.is_memory_short() {
         return Err(Fault::OUT_OF_MEMORY);
     }
     for key in keys.iter() {

@@ -31,5 +31,6 @@ pub fn enforce(cx: &mut Cx<'_>, key: &[u8]) {
     let last = cx.stream(key).ok().flatten().and_then(|stream| stream.last_beyond(now_ms));
     if let Some(last) = last {
         trim::remove_front(cx, key, last);
+        cx.note_trim(key);
     }
 }

@@ -7,7 +7,6 @@
 use super::options::{References, Threshold, TrimParser, Trimming};
 use crate::command::args::Args;
 use crate::engine::Cx;
-use crate::engine::events::EventClass;
 use crate::engine::fault::Fault;
 use crate::id::StreamId;
 use crate::record::{Ids, Record};
@@ -49,7 +48,7 @@ pub fn xtrim(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(
 pub fn trim(cx: &mut Cx<'_>, key: &[u8], trimming: &Trimming) -> u64 {
     let removed = remove(cx, key, trimming);
     if removed > 0 {
-        cx.notify(EventClass::Stream, "xtrim", key);
+        cx.note_trim(key);
     }
     removed
 }

@@ -176,6 +176,15 @@ fn memory_that_is_short() {
         ("EVAL \"#!lua flags=no-writes\\nreturn 1\" 0", ":1|"),
         ("EVAL \"#!lua flags=allow-oom\\nreturn redis.call('set','a',1)\" 0", "+OK|"),
     ]);
+    // What takes memory only with an option is refused, and let through, like the others.
+    let read = |key: &str| format!("redis.pcall('xreadgroup','group','g','c','mkgroup','streams','{key}','>')");
+    world.talk(&[
+        (&format!("EVAL \"return {}\" 0", read("b")), &format!("{oom}|")),
+        (&format!("EVAL \"redis.call('xack','b','g','1-1') return {}\" 0", read("b")), "$-1|"),
+        (&format!("EVAL \"#!lua flags=allow-oom\\nreturn {}\" 0", read("c")), "$-1|"),
+        ("EXISTS b c", ":2|"),
+        ("XREADGROUP GROUP g c MKGROUP STREAMS d >", &format!("{oom}|")),
+    ]);
 }
 
 #[test]
