@@ -99,6 +99,9 @@ pub struct Engine {
     scripts: Option<Box<Scripts>>,
     /// What scripts took when they were last taken out.
     script_usage: ScriptUsage,
+    /// The command of a script that runs may take memory though it is short: the script is allowed to, or must not be
+    /// stopped half done.
+    memory_waived: bool,
 }
 
 impl Engine {
@@ -130,6 +133,7 @@ impl Engine {
             own_pushes: OwnPushes::default(),
             scripts: None,
             script_usage: ScriptUsage::default(),
+            memory_waived: false,
         }
     }
 

@@ -9,6 +9,7 @@ mod idempotence;
 mod keys;
 mod order;
 mod pubsub;
+mod reach;
 mod retention;
 mod scripts;
 mod server;
@@ -18,6 +19,7 @@ mod syntax;
 mod transactions;
 mod trim;
 mod turns;
+mod waking;
 
 use std::cell::RefCell;
 

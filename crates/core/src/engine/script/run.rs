@@ -154,12 +154,15 @@ impl Caller<'_, '_> {
         });
         let refused = match judged {
             Ok((spec, args)) => {
+                let waived = !self.memory_short || wrote.get();
                 wrote.set(wrote.get() || spec.flags.has(Flags::WRITE));
                 let (index, facts) = (self.cx.client, self.cx.facts);
                 if let Some(client) = self.cx.engine.client_mut(index) {
                     client.protocol = if typed { Protocol::Resp3 } else { Protocol::Resp2 };
                 }
+                self.cx.engine.memory_waived = waived;
                 let (gate, _) = self.cx.engine.run(index, spec, args.args(), facts, &mut self.buffer, false, false);
+                self.cx.engine.memory_waived = false;
                 self.cx.depends_on(gate);
                 None
             }
