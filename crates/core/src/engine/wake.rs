@@ -24,6 +24,7 @@ use crate::engine::facts::Facts;
 use crate::record::Record;
 use crate::resp::encode::Reply;
 use crate::session::{GroupReader, Wait};
+use crate::state::group::Group;
 use crate::state::keyspace::Value;
 use crate::state::stream::Stream;
 
@@ -195,6 +196,7 @@ impl Engine {
         };
         let offer = self.offer(place, facts.now_ms);
         let gain = offer.gain(round, self.blocked.is_crowded(place));
+        let mut from = from;
         loop {
             let (ticket, index) = self.blocked.next_reader(place, from, gain)?;
             if ticket > round.newest {
@@ -202,6 +204,10 @@ impl Engine {
             }
             let wait = self.client(index)?.wait.as_deref()?;
             let reader = wait.group.as_ref()?;
+            if round.what == Signal::Idle && wait.deadline_ms.is_some_and(|end_ms| offer.is_late(reader, end_ms)) {
+                from = ticket + 1;
+                continue;
+            }
             if gain.everyone
                 || (gain.several && wait.keys.len() > 1)
                 || (gain.no_ack && reader.no_ack)
@@ -254,24 +260,26 @@ impl Engine {
     /// May the consumer of a reader have more in flight, as far as it alone is concerned?
     pub(super) fn has_room(&self, place: &Place, reader: &GroupReader, now_ms: u64) -> bool {
         let stream = self.stream_at(place.db, &place.key, now_ms);
-        stream.and_then(|stream| stream.group(&place.group)).is_none_or(|group| {
-            let bound = group.options().max_pending_per_consumer;
-            bound == 0 || group.find(&reader.consumer).is_none_or(|of| group.consumer(of).pending < bound)
-        })
+        has_room_in(stream.and_then(|stream| stream.group(&place.group)), reader)
     }
 
     /// Readers that had no room may have some: those that do can gain as the others.
     fn reopen(&mut self, place: &Place, now_ms: u64) {
-        for (ticket, index) in self.blocked.full(place) {
+        let mut opened = self.blocked.full(place);
+        if opened.is_empty() {
+            return;
+        }
+        let group = self.stream_at(place.db, &place.key, now_ms).and_then(|stream| stream.group(&place.group));
+        opened.retain(|&(_, index)| {
             let wait = self.client(index).and_then(|client| client.wait.as_deref());
-            let Some(reader) = wait.and_then(|wait| wait.group.as_ref()) else { continue };
-            if self.has_room(place, reader, now_ms) {
-                let Engine { blocked, clients, .. } = self;
-                let wait = clients[index].as_deref().and_then(|client| client.wait.as_deref());
-                if let Some(reader) = wait.and_then(|wait| wait.group.as_ref()) {
-                    blocked.set_open(place, ticket, index, reader);
-                    blocked.set_crowded(place, true);
-                }
+            wait.and_then(|wait| wait.group.as_ref()).is_some_and(|reader| has_room_in(group, reader))
+        });
+        for (ticket, index) in opened {
+            let Engine { blocked, clients, .. } = self;
+            let wait = clients[index].as_deref().and_then(|client| client.wait.as_deref());
+            if let Some(reader) = wait.and_then(|wait| wait.group.as_ref()) {
+                blocked.set_open(place, ticket, index, reader);
+                blocked.set_crowded(place, true);
             }
         }
     }
@@ -332,6 +340,14 @@ impl Engine {
     }
 }
 
+/// May the consumer of a reader have more in flight in its group? `true` if the group is lost: that is no lack of room.
+fn has_room_in(group: Option<&Group>, reader: &GroupReader) -> bool {
+    group.is_none_or(|group| {
+        let bound = group.options().max_pending_per_consumer;
+        bound == 0 || group.find(&reader.consumer).is_none_or(|of| group.consumer(of).pending < bound)
+    })
+}
+
 /// Where readers are that may be carried out again.
 enum Source<'a> {
     /// Those that read a key for no group.
@@ -384,6 +400,13 @@ impl Offer {
             no_ack: is_news && !what.is_for_claims(),
             claims_up_to_ms: if claims_all { Some(u64::MAX) } else { age_ms },
         }
+    }
+
+    /// Has a reader with CLAIM come to the end of its wait before anything was old enough for it?
+    fn is_late(&self, reader: &GroupReader, end_ms: u64) -> bool {
+        let idle_ms = reader.claim_idle_ms.unwrap_or(0);
+        let old_enough_ms = self.oldest_ms.map_or(u64::MAX, |ms| ms.saturating_add(idle_ms));
+        end_ms <= self.now_ms && end_ms <= old_enough_ms && !(self.has_released && self.has_room)
     }
 
     /// When someone who asks for so many idle ms can gain (Unix ms), if time decides it.

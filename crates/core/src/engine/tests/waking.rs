@@ -84,6 +84,22 @@ fn each_claim_goes_by_its_own_time() {
 }
 
 #[test]
+fn a_wait_that_ends_first_ends_so_in_one_turn_as_well() {
+    for (block, claimed) in [(50, false), (70, true)] {
+        let mut world = World::new();
+        world.say("xadd s 1-1 f v");
+        world.say("xgroup create s g 0");
+        world.say("xreadgroup group g x streams s >");
+        let reader = world.open("10.0.2.1:1");
+        world.send(reader, &format!("xreadgroup group g r block {block} claim 60 streams s >"));
+        // The turn is late: both times have come.
+        world.pass(100);
+        assert_eq!(world.read(reader).contains("1-1"), claimed, "{block}");
+        assert_eq!(world.engine.blocked_count(), 0);
+    }
+}
+
+#[test]
 fn a_full_group_wakes_nobody_until_there_is_room() {
     for options in ["", "claim 100000"] {
         let mut world = World::new();
