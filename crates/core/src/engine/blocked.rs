@@ -65,17 +65,17 @@ pub struct Gain {
 /// Readers of one group that wait for a key.
 #[derive(Debug, Default)]
 struct GroupQueue {
-    /// Those that may have room.
+    /// Those that need room for what is new, and may have it.
     open: Line,
     /// Those that have none: they have as much as one consumer may have.
     full: Line,
-    /// Those with NOACK.
+    /// Those with NOACK: they need room for what they claim alone.
     no_ack: Line,
     /// Those that wait for other keys as well.
     several: Line,
-    /// Those of `open` with CLAIM, by its ms.
+    /// Those with CLAIM that may have room, by its ms.
     claims: BTreeMap<u64, Line>,
-    /// How many have CLAIM, in `open` or not.
+    /// How many have CLAIM, with room or without.
     claiming: usize,
     /// When it was last looked at, the bound on the group let nothing in.
     crowded: bool,
@@ -96,7 +96,9 @@ impl GroupQueue {
     }
 
     fn admit(&mut self, ticket: u64, client: ClientIndex, reader: &GroupReader) {
-        self.open.insert(ticket, client);
+        if !reader.no_ack {
+            self.open.insert(ticket, client);
+        }
         if let Some(idle_ms) = reader.claim_idle_ms {
             self.claims.entry(idle_ms).or_default().insert(ticket, client);
         }
@@ -124,7 +126,7 @@ impl GroupQueue {
     }
 
     fn is_empty(&self) -> bool {
-        self.open.is_empty() && self.full.is_empty()
+        self.open.is_empty() && self.full.is_empty() && self.no_ack.is_empty()
     }
 
     /// The first from a ticket on that can gain.

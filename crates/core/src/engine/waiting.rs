@@ -31,7 +31,8 @@ impl Engine {
         if let Some(reader) = &wait.group {
             for key in &wait.keys {
                 let place = Place { db: wait.db, key: key.clone(), group: reader.group.clone() };
-                if !self.has_room(&place, reader, facts.now_ms) {
+                let needs_room = !reader.no_ack || reader.claim_idle_ms.is_some();
+                if needs_room && !self.has_room(&place, reader, facts.now_ms) {
                     self.blocked.set_full(&place, wait.ticket, index, reader);
                 }
                 self.note_outlook(&place, facts);

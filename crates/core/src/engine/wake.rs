@@ -397,7 +397,7 @@ impl Offer {
             everyone: self.is_lost,
             several: round.several,
             open: is_news && self.has_room && !what.is_for_claims(),
-            no_ack: is_news && !what.is_for_claims(),
+            no_ack: is_news && !what.is_for_claims() && what != Signal::Room,
             claims_up_to_ms: if claims_all { Some(u64::MAX) } else { age_ms },
         }
     }

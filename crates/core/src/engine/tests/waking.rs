@@ -131,6 +131,31 @@ fn a_full_group_wakes_nobody_until_there_is_room() {
 }
 
 #[test]
+fn room_is_nothing_to_who_needs_none() {
+    let mut world = World::new();
+    for line in [
+        "xadd s 1-1 f v",
+        "xgroup create s g 0 maxpending 1 maxpending-consumer 1",
+        "xreadgroup group g w0 streams s >",
+    ] {
+        world.say(line);
+    }
+    let readers = world.waiting(2, "noack");
+    let claiming = world.open("10.0.2.1:1");
+    assert_eq!(world.send(claiming, "xreadgroup group g w0 noack block 0 claim 50 streams s >"), "");
+    // SETID wakes nobody, and no bound was in their way.
+    world.say("xgroup setid s g 0");
+    assert_eq!(world.reads_of("xgroup cfgset s g maxpending 2"), 1);
+    world.nothing_for(&readers);
+    world.say("xgroup setid s g 1-1");
+    world.pass(50);
+    world.nothing_for(&[claiming]);
+    assert_eq!(world.engine.next_deadline_ms(), None);
+    assert_eq!(world.reads_of("xgroup cfgset s g maxpending-consumer 2"), 2);
+    assert!(world.read(claiming).contains("1-1"));
+}
+
+#[test]
 fn a_full_consumer_is_left_alone_until_it_has_room() {
     for options in ["", "claim 5000"] {
         let mut world = World::new();
