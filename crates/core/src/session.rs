@@ -57,15 +57,17 @@ pub struct Watch {
     pub missing: bool,
 }
 
-/// When a reader with CLAIM looks again, if nothing happens before.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ClaimWait {
-    /// Nothing was pending: when something is.
-    Pending,
-    /// At this time (Unix ms): then the oldest pending entry is idle enough.
-    Until(u64),
-    /// Not by time: what is pending is out of its reach until something happens.
-    Event,
+/// What ends the wait of a reader of a group depends on this.
+#[derive(Debug)]
+pub struct GroupReader {
+    /// The group.
+    pub group: Box<[u8]>,
+    /// The consumer.
+    pub consumer: Box<[u8]>,
+    /// CLAIM: also takes pending entries that have been idle for so long (ms).
+    pub claim_idle_ms: Option<u64>,
+    /// NOACK: new entries do not become pending.
+    pub no_ack: bool,
 }
 
 /// What a blocked reader waits for.
@@ -81,14 +83,8 @@ pub struct Wait {
     pub keys: Vec<Box<[u8]>>,
     /// Unix ms at which it is answered null; `None` = never.
     pub deadline_ms: Option<u64>,
-    /// The group it reads for: then it is also woken when a key is lost.
-    pub group: Option<Box<[u8]>>,
-    /// Also takes pending entries (CLAIM).
-    pub claims: Option<ClaimWait>,
-    /// What has been idle for so long, that is; 0 without CLAIM.
-    pub claim_idle_ms: u64,
-    /// A bound on what is in flight left nothing for it: also woken when there is room.
-    pub crowded: bool,
+    /// XREADGROUP: for whom it reads.
+    pub group: Option<GroupReader>,
     /// Its place in the queues of its keys.
     pub ticket: u64,
 }

@@ -118,7 +118,12 @@ impl Engine {
         match wait {
             Some(wait) => {
                 debug_assert_eq!(out.len(), start, "a command that waits has answered nothing");
-                self.start_waiting(index, wait, again);
+                if again {
+                    // It stands where it stood: `wake` sees to that.
+                    self.clients[index].as_deref_mut().expect("it is still there").wait = Some(wait);
+                } else {
+                    self.start_waiting(index, wait, facts);
+                }
                 (gate, true)
             }
             None => (gate, false),

@@ -22,6 +22,8 @@ pub struct Statistics {
     pub keyspace_misses: u64,
     /// Reads that had to wait.
     pub blocked_total: u64,
+    /// How often a read that waits was carried out again, because there might be something for it or its time was over.
+    pub reads_repeated: u64,
     /// Error replies.
     pub errors: u64,
     /// Error replies by their first word.

@@ -10,6 +10,7 @@ mod idempotence;
 mod keys;
 mod order;
 mod pubsub;
+mod reach;
 mod retention;
 mod scripts;
 mod server;
@@ -20,6 +21,7 @@ mod timing;
 mod transactions;
 mod trim;
 mod turns;
+mod waking;
 
 use std::cell::RefCell;
 

@@ -100,7 +100,7 @@ impl Engine {
         let pause = self.pause.map(|(until_ms, _)| until_ms);
         let sweep = (!self.state.sweeps.is_empty()).then_some(0);
         let timer = self.state.databases().iter().filter_map(|db| db.next_timer().map(|(at_ms, _)| at_ms)).min();
-        let claim = self.blocked.next_claim();
-        [expiry, timer, sweep, wait, claim, pause].into_iter().flatten().min()
+        let look = self.blocked.next_look();
+        [expiry, timer, sweep, wait, look, pause].into_iter().flatten().min()
     }
 }

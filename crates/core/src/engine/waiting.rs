@@ -2,9 +2,10 @@
 //! `blocked`, and what ends a wait in `wake`.
 
 use super::Engine;
-use super::blocked::ClientIndex;
+use super::blocked::{ClientIndex, Place};
 use crate::command::args::OwnedArgs;
 use crate::command::table::CommandId;
+use crate::engine::facts::Facts;
 use crate::resp::encode::Reply;
 use crate::session::Wait;
 
@@ -18,11 +19,24 @@ pub enum Pause {
 }
 
 impl Engine {
-    pub(super) fn start_waiting(&mut self, index: ClientIndex, mut wait: Box<Wait>, again: bool) {
+    pub(super) fn start_waiting(&mut self, index: ClientIndex, mut wait: Box<Wait>, facts: &Facts<'_>) {
         wait.ticket = self.blocked.next_ticket();
+        self.statistics.blocked_total += 1;
+        self.line_up(index, wait, facts);
+    }
+
+    /// Puts a client with a ticket in the queues of its keys.
+    pub(super) fn line_up(&mut self, index: ClientIndex, wait: Box<Wait>, facts: &Facts<'_>) {
         self.blocked.add(index, &wait);
-        if !again {
-            self.statistics.blocked_total += 1;
+        if let Some(reader) = &wait.group {
+            for key in &wait.keys {
+                let place = Place { db: wait.db, key: key.clone(), group: reader.group.clone() };
+                let needs_room = !reader.no_ack || reader.claim_idle_ms.is_some();
+                if needs_room && !self.has_room(&place, reader, facts.now_ms) {
+                    self.blocked.set_full(&place, wait.ticket, index, reader);
+                }
+                self.note_outlook(&place, facts);
+            }
         }
         if let Some(client) = self.client_mut(index) {
             client.wait = Some(wait);
@@ -90,8 +104,6 @@ impl Engine {
         keys: Vec<Box<[u8]>>,
         deadline_ms: Option<u64>,
     ) -> Box<Wait> {
-        let (group, claims, claim_idle_ms) = (None, None, 0);
-        let (crowded, ticket) = (false, 0);
-        Box::new(Wait { args, command, db, keys, deadline_ms, group, claims, claim_idle_ms, crowded, ticket })
+        Box::new(Wait { args, command, db, keys, deadline_ms, group: None, ticket: 0 })
     }
 }

@@ -1,7 +1,7 @@
 //! XREADGROUP.
 
 use super::Model;
-use super::group::{Group, Held, once_more};
+use super::group::{Group, Held, Holder, Pending, once_more};
 use super::reading::{self, Budget, Read};
 use super::stream::{Id, Stream};
 use super::value::{Answer, Value};
@@ -169,6 +169,13 @@ impl Giving<'_> {
             let read = stream.read_after(group.position, group.read, id);
             let due = stream.entries[&id].due;
             let busy = stream.key_of(group, id).is_some_and(|key| stream.is_busy(group, &key));
+            let deferred = |of: &Pending| matches!(of.holder, Holder::Deferred(_));
+            if group.pel.get(&id).is_some_and(deferred) {
+                // Out of reach, and pending: it is passed over.
+                let group = stream.groups.get_mut(self.group).expect("looked at before");
+                (group.position, group.read) = (id, read);
+                continue;
+            }
             let held = match due > self.now {
                 _ if group.pel.contains_key(&id) => None,
                 true => Some(Held::Until(due)),
@@ -220,7 +227,8 @@ impl Model {
         let want = read.count.min(budget.entries);
         let mut giving = Giving { read, group, consumer, now, want, entries: Vec::new() };
         if let Some(min_idle) = read.min_idle {
-            self.claim(key, &mut giving, min_idle, budget);
+            // What is taken off the list alone may have made room for more.
+            while self.claim(key, &mut giving, min_idle, budget) && giving.entries.is_empty() {}
         }
         let claimed = giving.entries.len();
         if !read.no_ack {
@@ -251,13 +259,14 @@ impl Model {
         entries
     }
 
-    /// CLAIM: takes over what is idle enough, as far as there is room.
-    fn claim(&mut self, key: &[u8], giving: &mut Giving<'_>, min_idle: u64, budget: &mut Budget) {
+    /// CLAIM: takes over what is idle enough, as far as there is room. Answers whether something was taken off the list
+    /// that the stream has lost.
+    fn claim(&mut self, key: &[u8], giving: &mut Giving<'_>, min_idle: u64, budget: &mut Budget) -> bool {
         let (name, now) = (giving.group, giving.now);
         let (in_group, in_consumer) = self.group_mut(key, name).room(giving.consumer);
-        let (mut taken, mut released, mut lost, mut crowded) = (0, 0, Vec::new(), in_group == 0);
+        let (mut taken, mut others, mut released, mut lost, mut crowded) = (0, 0, 0, Vec::new(), in_group == 0);
         for id in self.group_mut(key, name).claimable(now, min_idle) {
-            if taken == in_consumer || giving.full(budget) {
+            if others == in_consumer || giving.full(budget) {
                 break;
             }
             let stream = self.stream_mut(key);
@@ -276,6 +285,8 @@ impl Model {
             }
             released += usize::from(nobody);
             taken += 1;
+            // What the consumer has already takes no room.
+            others += usize::from(!pending.is_of(giving.consumer));
             giving.want -= 1;
             let value = with_history(stream, id, pending.idle(now), pending.count);
             budget.take(&value);
@@ -293,5 +304,6 @@ impl Model {
         if any_lost {
             self.freed(key, name);
         }
+        any_lost
     }
 }

@@ -20,9 +20,9 @@ use crate::engine::fault::Fault;
 use crate::id::StreamId;
 use crate::record::{Claimed, Claims, Ids, Record};
 use crate::resp::encode::{Reply, bulk_id};
-use crate::session::ClaimWait;
+use crate::session::GroupReader;
 use crate::state::group::Group;
-use crate::state::pending::{RELEASE_MAX, idle_bound};
+use crate::state::pending::idle_bound;
 use crate::state::stream::Stream;
 
 /// From where a stream is read.
@@ -97,14 +97,15 @@ pub fn xreadgroup(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
     if answered == 0 {
         reply.out.truncate(start);
         read::nothing(cx, args, &options, |_| None, reply);
-        wait_as_group(cx, keys, name, consumer, &options);
+        wait_as_group(cx, name, consumer, &options);
     } else if options.streams > 1 {
         put_head_before(reply, start, |reply| reply.pairs(answered));
     }
     Ok(())
 }
 
-/// MKGROUP: makes what is missing. Like XGROUP CREATE, this is refused when memory is short.
+/// MKGROUP: makes what is missing. Like XGROUP CREATE, this is refused when memory is short, and the other way round
+/// allowed in scripts that may go on then.
 fn make_groups(cx: &mut Cx<'_>, keys: Args<'_>, name: &[u8], position: MakeGroup) -> Result<(), Fault> {
     if cx.is_memory_short() {
         return Err(Fault::OUT_OF_MEMORY);
@@ -176,52 +177,58 @@ struct Taken {
     claims: Vec<Claimed>,
     /// Pending, and gone from the stream.
     dropped: Vec<StreamId>,
-    /// Claims of what nobody had.
-    released: u64,
 }
 
-/// Writes the pending entries that are idle enough, longest idle first, released ones before all. At most `want`.
+/// Writes the pending entries that are idle enough: first those that were released, in that order, then the longest idle
+/// first. At most `want`, and no more from others than there is room for: what the consumer has already takes none.
 fn take_idle(
     stream: &Stream,
-    group: &Group,
+    (group, consumer): (&Group, &[u8]),
     (now_ms, min_idle_ms): (u64, u64),
     want: u64,
-    room: Room,
+    mut room: Room,
     budget: &mut Budget,
     reply: &mut Reply<'_>,
 ) -> Taken {
     let mut taken = Taken::default();
-    let want = want.min(room.consumer);
-    let bound_ms = idle_bound(now_ms, min_idle_ms);
     let pel = group.pel();
-    // Released ones first, as far as the group has room for them; then what consumers have. XCLAIM TIME can make that look
-    // older, so the two are asked for one after the other.
-    let mut released_left = if room.group == 0 { 0 } else { group.released() };
-    let (mut limit, mut seen) = (CLAIM_STEP.min(usize::try_from(want).unwrap_or(usize::MAX)), 0);
+    let own = group.find(consumer);
+    let bound_ms = idle_bound(now_ms, min_idle_ms);
+    let first_limit = CLAIM_STEP.min(usize::try_from(want).unwrap_or(usize::MAX));
+    let mut released = group.released() > 0;
+    let (mut limit, mut seen) = (first_limit, 0);
     while (taken.claims.len() as u64) < want {
-        let released = released_left > 0;
         let found = match released {
-            true => pel.oldest_first(RELEASE_MAX, limit),
-            false if group.released() == 0 => pel.oldest_first(bound_ms, limit),
-            false => pel.oldest_owned(bound_ms, limit),
+            // Where the bound on the group lets nothing in, only what others have already can be taken over.
+            true if room.group == 0 => Vec::new(),
+            true => pel.first_released(limit),
+            false if group.released() > 0 => pel.oldest_owned(bound_ms, limit),
+            false => pel.oldest_first(bound_ms, limit),
         };
         for pending in &found[seen..] {
-            if taken.claims.len() as u64 == want || taken.dropped.len() == DROPS_MAX || !budget.has_room(reply) {
+            if taken.claims.len() as u64 == want
+                || taken.dropped.len() == DROPS_MAX
+                || room.consumer == 0
+                || !budget.has_room(reply)
+            {
                 return taken;
             }
-            if pending.is_released() != released || !pending.is_idle(now_ms, min_idle_ms) {
+            if !pending.is_idle(now_ms, min_idle_ms) {
                 continue;
             }
-            released_left -= u64::from(released);
             let Some(entry) = stream.entries.get(pending.id) else {
                 taken.dropped.push(pending.id);
                 continue;
             };
-            if released && taken.released == room.group {
-                released_left = 0;
-                break;
+            if released {
+                if room.group == 0 {
+                    break;
+                }
+                room.group -= 1;
             }
-            taken.released += u64::from(released);
+            if Some(pending.consumer) != own {
+                room.consumer -= 1;
+            }
             reply.array(4);
             reply.id(pending.id);
             entry.write_fields(reply.out);
@@ -231,8 +238,11 @@ fn take_idle(
             taken.claims.push(Claimed { id: pending.id, deliveries: once_more(pending.deliveries) });
             budget.take(1);
         }
-        if released && released_left == 0 {
-            seen = 0;
+        if room.consumer == 0 {
+            break;
+        }
+        if released && (found.len() < limit || room.group == 0) {
+            (released, limit, seen) = (false, first_limit, 0);
             continue;
         }
         if found.len() < limit {
@@ -277,23 +287,30 @@ fn deliver(
     let mut want = options.count.min(budget.entries());
     let mut claimed = 0;
     if let Some(min_idle_ms) = options.claim_idle_ms {
-        let taken = take_idle(stream, group, (now_ms, min_idle_ms), want, room, budget, reply);
-        claimed = taken.claims.len() as u64;
-        want -= claimed;
-        // What is dropped may free a key, and makes room.
-        if !taken.dropped.is_empty() {
-            cx.emit(&Record::Drop { at, group: name, ids: Ids::Slice(&taken.dropped) });
+        let mut drops = 0;
+        loop {
+            let taken = take_idle(stream, (group, consumer), (now_ms, min_idle_ms), want, room, budget, reply);
+            claimed = taken.claims.len() as u64;
+            want -= claimed;
+            if !taken.dropped.is_empty() {
+                cx.emit(&Record::Drop { at, group: name, ids: Ids::Slice(&taken.dropped) });
+            }
+            if claimed > 0 {
+                make_consumer(cx, key, name, consumer);
+                let claims = Claims::Slice(&taken.claims);
+                cx.emit(&Record::Claim { at, group: name, consumer, delivered_ms: now_ms, claims });
+            }
+            // What is dropped may free a key, and make room: for what is new, and for what was released.
+            (stream, group) = match self::group(cx, key, name) {
+                Some(both) => both,
+                None => return claimed > 0,
+            };
+            room = Room::of(group, consumer);
+            drops += taken.dropped.len();
+            if claimed > 0 || taken.dropped.is_empty() || drops >= DROPS_MAX {
+                break;
+            }
         }
-        if claimed > 0 {
-            make_consumer(cx, key, name, consumer);
-            let claims = Claims::Slice(&taken.claims);
-            cx.emit(&Record::Claim { at, group: name, consumer, delivered_ms: now_ms, claims });
-        }
-        (stream, group) = match self::group(cx, key, name) {
-            Some(both) => both,
-            None => return claimed > 0,
-        };
-        room = Room::of(group, consumer);
     }
     if !no_ack {
         want = want.min(room.new_entries());
@@ -440,35 +457,14 @@ fn history(
     true
 }
 
-/// A read that waits learns what else may end its wait: the loss of its group, time (CLAIM), room under a bound.
-fn wait_as_group(cx: &mut Cx<'_>, keys: Args<'_>, name: &[u8], consumer: &[u8], options: &Options<'_>) {
-    let Some(mut wait) = cx.wait.take() else { return };
-    wait.group = Some(name.into());
-    let now_ms = cx.now_ms();
-    let (mut until_ms, mut reachable) = (None::<u64>, false);
-    for key in keys.iter() {
-        let Some((_, group)) = group(cx, key, name) else { continue };
-        let room = Room::of(group, consumer);
-        // Without acknowledgement only what is claimed needs room.
-        wait.crowded |= room.new_entries() == 0 && (!options.no_ack || options.claim_idle_ms.is_some());
-        let Some(min_idle_ms) = options.claim_idle_ms.filter(|_| room.consumer > 0) else { continue };
-        // What nobody has and the group has no room for stays where it is. The end of a delay will be told.
-        let idle_at_ms = match group.released() {
-            1.. if room.group > 0 => Some(now_ms),
-            _ => group.oldest_owned_ms(now_ms).map(|ms| ms.saturating_add(min_idle_ms).max(now_ms)),
-        };
-        reachable = true;
-        if let Some(ms) = idle_at_ms {
-            until_ms = Some(until_ms.map_or(ms, |least| least.min(ms)));
-        }
+/// A read that waits tells for whom it reads.
+fn wait_as_group(cx: &mut Cx<'_>, name: &[u8], consumer: &[u8], options: &Options<'_>) {
+    if let Some(wait) = &mut cx.wait {
+        wait.group = Some(GroupReader {
+            group: name.into(),
+            consumer: consumer.into(),
+            claim_idle_ms: options.claim_idle_ms,
+            no_ack: options.no_ack,
+        });
     }
-    // Later than the end of the wait is never.
-    let end_ms = wait.deadline_ms.unwrap_or(i64::MAX as u64);
-    wait.claim_idle_ms = options.claim_idle_ms.unwrap_or(0);
-    wait.claims = options.claim_idle_ms.map(|_| match until_ms {
-        Some(ms) if ms < end_ms => ClaimWait::Until(ms),
-        None if reachable => ClaimWait::Pending,
-        _ => ClaimWait::Event,
-    });
-    cx.wait = Some(wait);
 }

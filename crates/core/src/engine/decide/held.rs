@@ -140,8 +140,10 @@ pub(super) fn give_held(
 
 /// May every entry after the group's position be given as it comes?
 pub(super) fn is_plain(stream: &Stream, group: &Group) -> bool {
-    let delayed = stream.delays().and_then(|all| all.last_id()).is_some_and(|last| last > group.last_delivered);
-    !delayed && group.options().key_field.is_none()
+    let after = group.last_delivered;
+    let delayed = stream.delays().and_then(|all| all.last_id()).is_some_and(|last| last > after);
+    let deferred = group.deferred() > 0 && group.pel().last().is_some_and(|last| last > after);
+    !delayed && !deferred && group.options().key_field.is_none()
 }
 
 /// What a walk over new entries comes to.
@@ -176,9 +178,17 @@ pub(super) fn walk(
         }
         let delay = delays.as_mut().and_then(|delays| delays.next_if(|&(id, _)| id == entry.id));
         let due_ms = delay.map(|(_, due_ms)| due_ms).filter(|&due_ms| due_ms > now_ms);
-        let free = due_ms.is_none() && keys.take(group, order_key(group, &entry), options.no_ack);
-        // What is pending already (the position was set back) only changes hands.
-        if free || group.pel().contains(entry.id) {
+        // What is pending already (the position was set back) only changes hands, unless it was given back with a delay:
+        // then it stays pending, out of reach, and holding it comes to passing over it.
+        let may_come = match group.pel().get(entry.id) {
+            Some(pending) if pending.is_deferred() => false,
+            Some(_) => {
+                keys.take(group, order_key(group, &entry), options.no_ack);
+                true
+            }
+            None => due_ms.is_none() && keys.take(group, order_key(group, &entry), options.no_ack),
+        };
+        if may_come {
             write_new(&entry, options, reply);
             budget.take(1);
             passed.given.push(entry.id);

@@ -208,6 +208,7 @@ fn stats(cx: &Cx<'_>, lines: &mut Lines<'_>) {
         lines.put(&format!("acl_access_denied_{name}"), denied[reason as usize]);
     }
     lines.put("total_blocked_clients", of.blocked_total);
+    lines.put("blocked_reads_repeated", of.reads_repeated);
     lines.put("client_query_buffer_limit_disconnections", of.query_buffer_disconnections);
     lines.put("client_output_buffer_limit_disconnections", of.output_buffer_disconnections);
 }

@@ -102,6 +102,10 @@ fn same_answers(pel: &Pel, model: &Model, random: &mut Random, kind: &Kind) {
     assert_eq!(pel.oldest_owned(bound, limit), oldest_owned);
     oldest.truncate(limit);
     assert_eq!(pel.oldest_first(bound, limit), oldest);
+    let mut released: Vec<Pending> = model.values().filter(|p| p.is_released()).copied().collect();
+    released.sort_by_key(|p| (p.delivered_ms, p.id));
+    released.truncate(limit);
+    assert_eq!(pel.first_released(limit), released);
 }
 
 fn whole(pel: &Pel, model: &Model) {
