@@ -23,7 +23,7 @@ impl Engine {
         let Some(client) = self.client_mut(index) else { return };
         client.active_ms = facts.now_ms;
         client.commands += 1;
-        let mut out = client.output.take();
+        let mut out = self.take_output(index);
         let start = out.len();
         self.own_pushes.running = Some(index);
         let gate = self.judge(index, args, facts, &mut out);

@@ -37,6 +37,7 @@ mod wake;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
+use crate::pipeline::Spares;
 use crate::record::Record;
 use crate::session::Client;
 use crate::settings::Settings;
@@ -76,6 +77,8 @@ pub struct Engine {
     /// Clients whose output waits for a position, the smallest first: a reply about an older record may be asked for
     /// after one about a newer record.
     held: BinaryHeap<Reverse<(u64, ClientIndex, u64)>>,
+    /// Output buffers that no client uses now.
+    spares: Spares,
     /// Clients that have output to send.
     flush: Vec<ClientIndex>,
     /// Clients with input left that can go on.
@@ -125,6 +128,7 @@ impl Engine {
             durable: 0,
             synced: 0,
             held: BinaryHeap::new(),
+            spares: Spares::default(),
             flush: Vec::new(),
             resume: VecDeque::new(),
             later: Vec::new(),
@@ -287,10 +291,40 @@ impl Engine {
         !self.held.is_empty()
     }
 
+    /// Takes a client's output buffer, for a reply; [`Engine::finish_reply`] gives it back.
+    #[inline]
+    fn take_output(&mut self, index: ClientIndex) -> Vec<u8> {
+        let client = self.clients.get_mut(index).and_then(Option::as_deref_mut);
+        client.map_or_else(Vec::new, |client| client.output.take(&mut self.spares))
+    }
+
+    /// Gives a client its output buffer back with nothing appended.
+    fn restore_output(&mut self, index: ClientIndex, bytes: Vec<u8>) {
+        match self.clients.get_mut(index).and_then(Option::as_deref_mut) {
+            Some(client) if !bytes.is_empty() => client.output.restore(bytes),
+            _ => self.spares.keep(bytes),
+        }
+    }
+
+    /// A client has been sent `n` bytes of its output.
+    pub fn on_sent(&mut self, index: ClientIndex, n: usize) {
+        self.statistics.sent_bytes += n as u64;
+        if let Some(client) = self.clients.get_mut(index).and_then(Option::as_deref_mut) {
+            client.sent_bytes += n as u64;
+            client.output.advance(n, &mut self.spares);
+        }
+        self.go_on_if_room(index);
+    }
+
     /// Gives a client its output buffer back with a reply in it.
     fn finish_reply(&mut self, index: ClientIndex, bytes: Vec<u8>, gate: u64) {
         let durable = self.durable;
-        let Some(client) = self.client_mut(index) else { return };
+        let Some(client) = self.clients.get_mut(index).and_then(Option::as_deref_mut) else { return };
+        if bytes.is_empty() {
+            // Who waits for something holds no buffer.
+            self.spares.keep(bytes);
+            return self.list_for_flush(index);
+        }
         let id = client.id;
         if client.output.put(bytes, gate, durable) {
             self.held.push(Reverse((gate, index, id)));

@@ -121,7 +121,7 @@ impl World {
     fn read(&mut self, client: ClientIndex) -> String {
         let output = &mut self.engine.client_mut(client).expect("the client is there").output;
         let bytes = output.ready(u64::MAX).to_vec();
-        output.advance(bytes.len());
+        self.engine.on_sent(client, bytes.len());
         String::from_utf8_lossy(&bytes).replace("\r\n", "|")
     }
 

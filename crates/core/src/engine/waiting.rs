@@ -55,9 +55,8 @@ impl Engine {
         if self.stop_waiting(index).is_none() {
             return false;
         }
-        let Some(client) = self.client_mut(index) else { return false };
-        let protocol = client.protocol;
-        let mut out = client.output.take();
+        let Some(protocol) = self.client(index).map(|client| client.protocol) else { return false };
+        let mut out = self.take_output(index);
         let start = out.len();
         answer(&mut Reply { out: &mut out, protocol });
         self.finish_command(index, out, start, 0);

@@ -296,8 +296,7 @@ impl Engine {
     fn serve(&mut self, index: ClientIndex, facts: &Facts<'_>) {
         let Some(wait) = self.stop_waiting(index) else { return };
         self.statistics.reads_repeated += 1;
-        let Some(client) = self.client_mut(index) else { return };
-        let mut out = client.output.take();
+        let mut out = self.take_output(index);
         let start = out.len();
         self.own_pushes.running = Some(index);
         let Wait { args, deadline_ms, ticket, .. } = *wait;
@@ -316,9 +315,7 @@ impl Engine {
         if waits {
             let mut pushes = Vec::new();
             let pushes_gate = self.take_own_pushes(index, &mut pushes);
-            if let Some(client) = self.client_mut(index) {
-                client.output.restore(out);
-            }
+            self.restore_output(index, out);
             if !pushes.is_empty() {
                 self.push(index, &pushes, pushes_gate);
             }

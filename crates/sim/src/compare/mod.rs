@@ -168,7 +168,7 @@ impl World {
     fn received(&mut self, client: usize) -> Vec<u8> {
         let output = &mut self.engine.client_mut(self.clients[client]).expect("it stays open").output;
         let bytes = output.ready(u64::MAX).to_vec();
-        output.advance(bytes.len());
+        self.engine.on_sent(self.clients[client], bytes.len());
         bytes
     }
 

@@ -40,6 +40,7 @@ pub use span::Span;
 
 use block::View;
 use open::Open;
+use packer::Size;
 
 /// When a block is full: `stream-node-max-entries` and `stream-node-max-bytes`. 0 is no bound, but for those of
 /// `limits.rs`.
@@ -173,27 +174,27 @@ impl Entries {
         let mut open = Arc::make_mut(&mut self.open);
         open.make_way(id);
         let mut number = open.packer.number_of(fields.clone().map(|(name, _)| name));
-        let mut cost = packer::cost(fields.clone(), number == 0);
+        let size = Size::of(fields.clone());
+        let mut cost = size.cost(number == 0);
         if open.taken > 0 && (open.taken >= max_entries || open.weight + cost > max_bytes) {
             self.seal();
             open = Arc::make_mut(&mut self.open);
             if number != 0 {
                 number = 0;
-                cost = packer::cost(fields.clone(), true);
+                cost = size.cost(true);
             }
         }
         if open.taken == 0 {
             open.first = id;
         }
-        let payload = fields.clone().map(|(name, value)| (name.len() + value.len()) as u64).sum::<u64>();
         open.packer.push(id, fields, number, &open.recent);
         open.last = id;
         open.live += 1;
         open.taken += 1;
         open.weight += cost;
-        open.payload += payload;
+        open.payload += size.payload;
         self.len += 1;
-        self.payload += payload;
+        self.payload += size.payload;
     }
 
     /// Moves the open block, which has a live entry, behind the sealed ones.

@@ -137,10 +137,32 @@ fn put_string(bytes: &mut Vec<u8>, string: &[u8]) {
     bytes.extend_from_slice(string);
 }
 
-/// What an entry counts against `stream-node-max-bytes`: its values, its names unless the block has them already, and
-/// two bytes for head and ID. (Not the exact bytes, which depend on the place; but the same for the same entry.)
-#[inline]
-pub(super) fn cost<'a>(fields: impl Iterator<Item = (&'a [u8], &'a [u8])>, with_names: bool) -> usize {
-    let string = |string: &[u8]| uint_bytes(string.len()) + string.len();
-    2 + fields.map(|(name, value)| string(value) + if with_names { string(name) } else { 0 }).sum::<usize>()
+/// How large an entry is.
+pub(super) struct Size {
+    /// Bytes of its names and values.
+    pub payload: u64,
+    names: usize,
+    values: usize,
+}
+
+impl Size {
+    /// Of an entry of these fields.
+    #[inline]
+    pub fn of<'a>(fields: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Self {
+        let string = |string: &[u8]| uint_bytes(string.len()) + string.len();
+        let mut size = Size { payload: 0, names: 0, values: 0 };
+        for (name, value) in fields {
+            size.payload += (name.len() + value.len()) as u64;
+            size.names += string(name);
+            size.values += string(value);
+        }
+        size
+    }
+
+    /// What it counts against `stream-node-max-bytes`: its values, its names unless the block has them already, and two
+    /// bytes for head and ID. (Not the exact bytes, which depend on the place; but the same for the same entry.)
+    #[inline]
+    pub fn cost(&self, with_names: bool) -> usize {
+        2 + self.values + if with_names { self.names } else { 0 }
+    }
 }
