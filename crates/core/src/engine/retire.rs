@@ -2,13 +2,13 @@
 //! and it is pending or held in none. Without groups nothing goes.
 //!
 //! Whatever can make an entry free is a record, and this runs right behind it. An acknowledgement or a delivery without
-//! one, and an addition (behind positions that lie in the future), name their entries: each is looked up in every group,
-//! and what is free behind no kept entry is one `Trim`. A command that deletes what it acknowledges deletes first: that is
-//! more than trimming, as XINFO and events show. What may
-//! free any number of entries (a range is acknowledged, a group is destroyed or moved, a consumer removed, the setting made) is followed by a
-//! *sweep*: the part of the stream between the front that is done and the slowest position is walked in slices, the first
-//! at once and the rest one a turn. Sweeps are not stored: applying such a record notes one, also at a restart, and so
-//! does restoring a stream with this setting.
+//! one, and an addition (behind positions that lie in the future), name their entries: each is looked up in every
+//! group, and what is free behind no kept entry is one `Trim`. A command that deletes what it acknowledges deletes
+//! first: that is more than trimming, as XINFO and events show. What may free any number of entries (a range is
+//! acknowledged, a group is destroyed or moved, a consumer removed, the setting made) is followed by a *sweep*: the
+//! part of the stream between the front that is done and the slowest position is walked in slices, the first at once
+//! and the rest one a turn. Sweeps are not stored: applying such a record notes one, also at a restart, and so does
+//! restoring a stream with this setting.
 
 use smallvec::SmallVec;
 
