@@ -17,3 +17,5 @@ pub mod session;
 pub mod settings;
 pub mod snapshot;
 pub mod state;
+#[cfg(test)]
+mod test_support;

@@ -16,14 +16,53 @@ pub struct Output {
     gates: VecDeque<(usize, u64)>,
 }
 
-/// Buffers that have grown beyond this are given back once they are empty; sent bytes beyond it are cut off.
+/// Sent bytes beyond this are cut off while others wait behind them.
 const KEEP_BYTES: usize = 64 * 1024;
+
+/// Buffers that no output uses now: who has something to say takes one, and gives it back when all is sent. So a connection
+/// that is silent holds none, and one with long replies does not ask the allocator, and the system, for each of them.
+#[derive(Debug, Default)]
+pub struct Spares {
+    buffers: Vec<Vec<u8>>,
+    bytes: usize,
+}
+
+/// Spare buffers beyond this, in bytes altogether, are given back to the allocator.
+const SPARE_BYTES: usize = 4 * 1024 * 1024;
+/// One larger than this is not kept: it was an exception.
+const SPARE_BUFFER_BYTES: usize = 1024 * 1024;
+
+impl Spares {
+    /// An empty buffer, the one that was used last.
+    #[inline]
+    fn lend(&mut self) -> Vec<u8> {
+        let buffer = self.buffers.pop().unwrap_or_default();
+        self.bytes -= buffer.capacity();
+        buffer
+    }
+
+    /// Takes a buffer that is not used any more.
+    #[inline]
+    pub fn keep(&mut self, mut buffer: Vec<u8>) {
+        let bytes = buffer.capacity();
+        if bytes != 0 && bytes <= SPARE_BUFFER_BYTES && self.bytes + bytes <= SPARE_BYTES {
+            buffer.clear();
+            self.bytes += bytes;
+            self.buffers.push(buffer);
+        }
+    }
+
+    /// Memory taken, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
 
 impl Output {
     /// Takes the buffer, to append to it; put it back with [`Output::put`].
     #[inline]
-    pub fn take(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.bytes)
+    pub fn take(&mut self, spares: &mut Spares) -> Vec<u8> {
+        if self.bytes.capacity() == 0 { spares.lend() } else { std::mem::take(&mut self.bytes) }
     }
 
     /// Puts the buffer back. What was appended may leave when the log is durable up to `gate`. Answers whether this
@@ -65,16 +104,12 @@ impl Output {
     }
 
     /// Notes that `n` of the ready bytes were sent.
-    pub fn advance(&mut self, n: usize) {
+    pub fn advance(&mut self, n: usize, spares: &mut Spares) {
         self.sent += n;
         assert!(self.sent <= self.open, "only what may leave can have been sent");
         if self.sent == self.bytes.len() {
             (self.sent, self.open) = (0, 0);
-            if self.bytes.capacity() > KEEP_BYTES {
-                self.bytes = Vec::new();
-            } else {
-                self.bytes.clear();
-            }
+            spares.keep(std::mem::take(&mut self.bytes));
         } else if self.sent >= KEEP_BYTES && self.sent * 2 >= self.bytes.len() {
             self.bytes.drain(..self.sent);
             self.open -= self.sent;
@@ -111,7 +146,7 @@ mod tests {
     use super::*;
 
     fn reply(output: &mut Output, text: &str, gate: u64, durable: u64) -> bool {
-        let mut bytes = output.take();
+        let mut bytes = output.take(&mut Spares::default());
         bytes.extend_from_slice(text.as_bytes());
         output.put(bytes, gate, durable)
     }
@@ -122,17 +157,17 @@ mod tests {
         assert!(!reply(&mut output, "a", 0, 10));
         assert!(!reply(&mut output, "b", 10, 10));
         assert_eq!(output.ready(10), b"ab");
-        output.advance(2);
+        output.advance(2, &mut Spares::default());
         assert!(reply(&mut output, "c", 20, 10));
         assert!(!reply(&mut output, "d", 0, 10), "behind c in any case");
         assert!(reply(&mut output, "e", 30, 10));
         assert_eq!(output.ready(19), b"");
         assert_eq!(output.ready(20), b"cd");
-        output.advance(1);
+        output.advance(1, &mut Spares::default());
         assert!(!reply(&mut output, "f", 25, 20));
         assert_eq!(output.ready(29), b"d");
         assert_eq!(output.ready(30), b"def");
-        output.advance(3);
+        output.advance(3, &mut Spares::default());
         assert!(output.is_empty());
     }
 
@@ -142,9 +177,28 @@ mod tests {
         assert!(reply(&mut output, &"x".repeat(3 * KEEP_BYTES), 1, 0));
         assert!(reply(&mut output, "end", 2, 0));
         assert_eq!(output.ready(1).len(), 3 * KEEP_BYTES);
-        output.advance(2 * KEEP_BYTES);
+        output.advance(2 * KEEP_BYTES, &mut Spares::default());
         assert_eq!(output.ready(1).len(), KEEP_BYTES);
         assert_eq!(output.len(), KEEP_BYTES + 3);
         assert!(output.ready(2).ends_with(b"xend"));
+    }
+
+    #[test]
+    fn buffers_go_round() {
+        let (mut spares, mut one, mut other) = (Spares::default(), Output::default(), Output::default());
+        let mut bytes = one.take(&mut spares);
+        bytes.resize(100_000, b'x');
+        one.put(bytes, 0, 0);
+        one.ready(0);
+        one.advance(100_000, &mut spares);
+        assert_eq!((one.capacity(), spares.bytes() >= 100_000), (0, true));
+        let bytes = other.take(&mut spares);
+        assert_eq!((bytes.capacity() >= 100_000, bytes.len(), spares.bytes()), (true, 0, 0));
+        spares.keep(Vec::with_capacity(SPARE_BUFFER_BYTES + 1));
+        assert_eq!(spares.bytes(), 0, "an exception in size");
+        for _ in 0..2 * SPARE_BYTES / SPARE_BUFFER_BYTES {
+            spares.keep(Vec::with_capacity(SPARE_BUFFER_BYTES));
+        }
+        assert_eq!(spares.bytes(), SPARE_BYTES, "no more than so many");
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::command::args::OwnedArgs;
-use crate::command::table::{self, CommandId, Flags};
+use crate::command::table::{CommandId, CommandSpec, Flags};
 use crate::engine::acl::rules::User;
 use crate::engine::pubsub::Subscriptions;
 use crate::pipeline::Output;
@@ -28,8 +28,8 @@ pub enum ReplyMode {
 /// Commands queued by MULTI.
 #[derive(Debug, Default)]
 pub struct Transaction {
-    /// In order, each with what it was found to be.
-    pub queue: Vec<(CommandId, OwnedArgs)>,
+    /// In order, each with its row of the table.
+    pub queue: Vec<(&'static CommandSpec, OwnedArgs)>,
     /// Bytes of the queue.
     pub len_bytes: usize,
     /// A command was refused while queueing: EXEC will be, too.
@@ -39,7 +39,7 @@ pub struct Transaction {
 impl Transaction {
     /// Is there a command of that kind in it?
     pub fn has(&self, flag: Flags) -> bool {
-        self.queue.iter().any(|(_, args)| table::resolve(args.args()).is_ok_and(|spec| spec.flags.has(flag)))
+        self.queue.iter().any(|(spec, _)| spec.flags.has(flag))
     }
 
     /// May EXEC change something?
@@ -57,15 +57,17 @@ pub struct Watch {
     pub missing: bool,
 }
 
-/// When a reader with CLAIM looks again, if nothing happens before.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ClaimWait {
-    /// Nothing was pending: when something is.
-    Pending,
-    /// At this time (Unix ms): then the oldest pending entry is idle enough.
-    Until(u64),
-    /// Not by time: what is pending is out of its reach until something happens.
-    Event,
+/// What ends the wait of a reader of a group depends on this.
+#[derive(Debug)]
+pub struct GroupReader {
+    /// The group.
+    pub group: Box<[u8]>,
+    /// The consumer.
+    pub consumer: Box<[u8]>,
+    /// CLAIM: also takes pending entries that have been idle for so long (ms).
+    pub claim_idle_ms: Option<u64>,
+    /// NOACK: new entries do not become pending.
+    pub no_ack: bool,
 }
 
 /// What a blocked reader waits for.
@@ -73,7 +75,7 @@ pub enum ClaimWait {
 pub struct Wait {
     /// The read, with `$` made an ID.
     pub args: OwnedArgs,
-    /// XREAD or XREADGROUP.
+    /// XREAD or XREADGROUP, or what goes on in the next turn.
     pub command: CommandId,
     /// Its database.
     pub db: usize,
@@ -81,12 +83,8 @@ pub struct Wait {
     pub keys: Vec<Box<[u8]>>,
     /// Unix ms at which it is answered null; `None` = never.
     pub deadline_ms: Option<u64>,
-    /// The group it reads for: then it is also woken when a key is lost.
-    pub group: Option<Box<[u8]>>,
-    /// Also takes pending entries (CLAIM).
-    pub claims: Option<ClaimWait>,
-    /// A bound on what is in flight left nothing for it: also woken when there is room.
-    pub crowded: bool,
+    /// XREADGROUP: for whom it reads.
+    pub group: Option<GroupReader>,
     /// It is no wait but for the next turn, in which the command goes on. As long as it does it has no deadline.
     pub goes_on: bool,
     /// What a command that goes on carries over.

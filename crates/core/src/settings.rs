@@ -103,8 +103,6 @@ pub struct Settings {
     pub slowlog_max_len: u64,
     /// `busy-reply-threshold`: milliseconds that a script may run; 0 for any time.
     pub busy_reply_threshold_ms: u64,
-    /// `latency-monitor-threshold`: milliseconds; 0 for off.
-    pub latency_monitor_threshold_ms: u64,
     /// Values given to settings that mean nothing here, to be shown again.
     known: BTreeMap<&'static str, String>,
 }

@@ -193,12 +193,7 @@ impl Node {
 
     /// `n` bytes of [`Node::output`] were sent.
     pub fn sent(&mut self, index: ClientIndex, n: usize) {
-        self.engine.statistics.sent_bytes += n as u64;
-        if let Some(client) = self.engine.client_mut(index) {
-            client.sent_bytes += n as u64;
-            client.output.advance(n);
-            self.engine.on_sent(index);
-        }
+        self.engine.on_sent(index, n);
     }
 
     /// Is there a client whose commands can go on without anything having happened? The next turn should begin at once.
@@ -232,7 +227,7 @@ impl Node {
 
     /// Frees one piece of what was removed; answers whether there may be more.
     pub fn free_one(&mut self) -> bool {
-        self.engine.state_mut().free_one()
+        self.engine.free_one()
     }
 
     /// Is there something to free?

@@ -14,6 +14,7 @@ use impel_core::engine::facts::{Host, Saving};
 use impel_core::settings::{AppendFsync, Settings};
 use rustix::rand::{GetRandomFlags, getrandom};
 
+use crate::clock::Stopwatch;
 use crate::memory;
 
 /// Unpredictable bits.
@@ -37,6 +38,7 @@ pub struct Observed {
     config_file: String,
     os: String,
     started_us: u64,
+    stopwatch: Stopwatch,
     shown: RefCell<Shown>,
     /// The time of this turn, in Unix µs.
     pub now_us: Cell<u64>,
@@ -44,13 +46,15 @@ pub struct Observed {
     pub saving: Cell<Saving>,
     /// Bytes of the log in its segments, as of the last commit.
     pub log_position: Cell<u64>,
+    /// Bytes that the log takes on the disk.
+    pub log_bytes: Cell<u64>,
     /// The log took everything it was given.
     pub log_ok: Cell<bool>,
 }
 
 impl Observed {
-    /// A process that starts now.
-    pub fn new(settings: &Settings, config_file: &str, now_us: u64) -> Self {
+    /// A process that starts now. `stopwatch`: what the engine measures with.
+    pub fn new(settings: &Settings, config_file: &str, now_us: u64, stopwatch: Stopwatch) -> Self {
         let uname = rustix::system::uname();
         let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
         let absolute = |path: &str| match path {
@@ -63,10 +67,12 @@ impl Observed {
             config_file: absolute(config_file),
             os: format!("{} {} {}", text(uname.sysname()), text(uname.release()), text(uname.machine())),
             started_us: now_us,
+            stopwatch,
             shown: RefCell::default(),
             now_us: Cell::new(now_us),
             saving: Cell::default(),
             log_position: Cell::new(0),
+            log_bytes: Cell::new(0),
             log_ok: Cell::new(true),
         };
         observed.show(settings);
@@ -118,6 +124,7 @@ impl Observed {
                     AppendFsync::No => "no",
                 },
             );
+            out.line("aof_current_size", self.log_bytes.get());
             out.line("log_position", self.log_position.get());
         }
     }
@@ -139,6 +146,10 @@ impl Host for Observed {
             "cpu" => self.cpu(&mut lines),
             _ => {}
         }
+    }
+
+    fn ticked_us(&self) -> u64 {
+        self.stopwatch.ticked_us()
     }
 
     fn saving(&self) -> Saving {
@@ -213,7 +224,7 @@ mod tests {
 
     #[test]
     fn the_sections_hold_what_clients_look_for() {
-        let observed = Observed::new(&Settings::default(), "", 5_000_000);
+        let observed = Observed::new(&Settings::default(), "", 5_000_000, Stopwatch::start());
         observed.now_us.set(95_000_000);
         let mut out = Vec::new();
         for section in ["server", "memory", "persistence", "cpu", "stats", "nonsense"] {

@@ -109,7 +109,7 @@ impl Server {
         let now_ms = clock.last_us() / 1000;
         node.restored(opened.position, opened.log.is_some(), now_ms);
         let syncer = opened.log.map(|log| Syncer::start(log, waker.clone())).transpose()?;
-        let observed = Rc::new(Observed::new(node.settings(), config_file, clock.last_us()));
+        let observed = Rc::new(Observed::new(node.settings(), config_file, clock.last_us(), clock.stopwatch()));
 
         for (place, listener) in listeners.iter_mut().enumerate() {
             listener.register(poll.registry(), Token(LISTENERS + place))?;
@@ -160,15 +160,15 @@ impl Server {
                     return false;
                 }
             }
-            wait = self.turn(&events);
+            wait = self.with_facts(|server, facts| server.turn(&events, facts));
             if let Some(well) = self.exit {
                 return well;
             }
         }
     }
 
-    /// One turn. Answers how long the next one may wait for events.
-    fn turn(&mut self, events: &Events) -> Option<Duration> {
+    /// Does something with what is outside as it is now: time, memory, what the process is at.
+    fn with_facts<T>(&mut self, act: impl FnOnce(&mut Self, &Facts<'_>) -> T) -> T {
         let now_us = self.clock.read();
         let observed = self.observed.clone();
         observed.now_us.set(now_us);
@@ -182,12 +182,16 @@ impl Server {
             elapsed_us: &elapsed_us,
             host: &*observed,
         };
+        act(self, &facts)
+    }
 
+    /// One turn. Answers how long the next one may wait for events.
+    fn turn(&mut self, events: &Events, facts: &Facts<'_>) -> Option<Duration> {
         self.take_done();
         if self.exit.is_some() {
             return None;
         }
-        self.node.on_tick(&facts);
+        self.node.on_tick(facts);
         let again = std::mem::replace(&mut self.again, std::mem::take(&mut self.scratch));
         let first_client = LISTENERS + self.listeners.len();
         let mut signalled = false;
@@ -197,11 +201,11 @@ impl Server {
                 WAKER => {}
                 SIGNALS => signalled = true,
                 Token(number) if number < first_client => accept = true,
-                Token(number) => self.on_event(number - first_client, event, &facts),
+                Token(number) => self.on_event(number - first_client, event, facts),
             }
         }
         for &index in &again {
-            self.read_again(index, &facts);
+            self.read_again(index, facts);
         }
         self.scratch = again;
         self.scratch.clear();
@@ -209,7 +213,7 @@ impl Server {
             self.accept(facts.now_ms);
         }
 
-        let turn = self.node.end_turn(&facts);
+        let turn = self.node.end_turn(facts);
         let Turn { commit, snapshot, requests, mut deadline_ms, again } = turn;
         if let (Some(commit), Some(syncer)) = (commit, &self.syncer) {
             syncer.commit(commit);

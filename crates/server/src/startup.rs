@@ -113,11 +113,10 @@ pub fn load(dir: Option<Arc<DataDir>>, engine: &mut Engine) -> Result<Opened, St
     }
     if let Some(info) = &recovery.snapshot {
         let mut reader = snapshots::read(&dir, info.position)?;
-        let state = engine.state_mut();
-        state.last_ms = state.last_ms.max(reader.now_ms());
+        engine.note_time(reader.now_ms());
         let mut decoder = Decoder::default();
         while let Some(chunk) = reader.next_chunk()? {
-            decoder.chunk(chunk, |key| state.restore(key, info.position))?;
+            decoder.chunk(chunk, |key| engine.restore(key, info.position))?;
         }
         decoder.finish()?;
         ::log::info!(
@@ -138,9 +137,8 @@ pub fn load(dir: Option<Arc<DataDir>>, engine: &mut Engine) -> Result<Opened, St
             records += 1;
         }
         frames += 1;
-        let state = engine.state_mut();
-        state.last_ms = state.last_ms.max(now_ms);
-        while state.free_one() {}
+        engine.note_time(now_ms);
+        while engine.free_one() {}
         Ok(())
     })?;
     let position = recovery.end;

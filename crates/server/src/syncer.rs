@@ -25,6 +25,8 @@ pub struct Done {
     pub bytes: Vec<u8>,
     /// The position after it.
     pub end: u64,
+    /// Bytes that the log takes on the disk now, without what is only reserved.
+    pub log_bytes: u64,
     /// Everything up to there survives a crash.
     pub synced: bool,
     /// Whether it worked.
@@ -50,7 +52,7 @@ impl Syncer {
                         let result = log.commit(&bytes, now_ms, sync);
                         debug_assert!(result.is_err() || log.end() == end, "the log and the engine count alike");
                         let synced = sync && result.is_ok();
-                        if outbox.send(Done { bytes, end, synced, result }).is_err() {
+                        if outbox.send(Done { bytes, end, log_bytes: log.len_bytes(), synced, result }).is_err() {
                             return;
                         }
                         // The loop looks at the channel as well when it is woken by something else.

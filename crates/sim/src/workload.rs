@@ -9,6 +9,7 @@ use crate::model::{Lag, Model};
 use crate::random::Random;
 
 mod commands;
+mod extended;
 
 /// Something that happens.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,17 +68,22 @@ pub struct Profile {
     pub blocking: bool,
     /// Snapshots, restarts, replays.
     pub restarts: bool,
+    /// What Redis 8.2 does not have.
+    pub extended: bool,
 }
 
 impl Profile {
     /// For the engine beside the model.
-    pub const SIMULATED: Profile = Profile { clients: 3, virtual_time: true, blocking: true, restarts: true };
+    pub const SIMULATED: Profile =
+        Profile { clients: 3, virtual_time: true, blocking: true, restarts: true, extended: true };
     /// For real servers: one client, no waiting.
-    pub const REAL: Profile = Profile { clients: 1, virtual_time: false, blocking: false, restarts: false };
+    pub const REAL: Profile =
+        Profile { clients: 1, virtual_time: false, blocking: false, restarts: false, extended: false };
 }
 
-/// Unix ms at which virtual time begins: small, so that IDs made of the time and IDs made up meet.
-pub const START_MS: u64 = 50;
+/// Unix ms at which virtual time begins: a little beyond 2^40 (in 2004), below which there are no delays, and which idle
+/// times that are made up reach back over.
+pub const START_MS: u64 = (1 << 40) + 50;
 
 /// `stream-node-max-entries` that all sequences assume: small, so that `~` has nodes to drop. The
 /// engine joins sparse neighbours up to half of a node, which with three is never: how many nodes there are is known.
@@ -90,13 +96,32 @@ pub struct Generator {
     profile: Profile,
     model: Model,
     in_multi: Vec<bool>,
+    /// How often each command comes: where all of them come all the time, little builds up.
+    weights: Vec<u64>,
+    /// Nearly everything happens at one key.
+    one_key: bool,
+    /// Groups order by a field as a rule, and entries have it.
+    ordered: bool,
 }
 
 impl Generator {
     /// A generator.
     pub fn new(seed: u64, profile: Profile) -> Self {
         let model = Model::new(START_MS, NODE_MAX, Lag::Compat);
-        Generator { random: Random::new(seed), profile, model, in_multi: vec![false; profile.clients] }
+        let mut random = Random::new(seed);
+        let mut weights: Vec<u64> = commands::ROWS.iter().map(|row| row.0).collect();
+        let (mut one_key, mut ordered) = (false, false);
+        if profile.extended {
+            weights.extend(extended::ROWS.iter().map(|row| row.0));
+            // Entries and reads come always, and often; of the rest some are left out, and some come more often.
+            weights[..commands::ALWAYS].iter_mut().for_each(|weight| *weight *= 2);
+            for weight in &mut weights[commands::ALWAYS..] {
+                *weight *= *random.pick(&[0, 1, 1, 3]);
+            }
+            (one_key, ordered) = (random.chance(50), random.chance(40));
+        }
+        let in_multi = vec![false; profile.clients];
+        Generator { random, profile, model, in_multi, weights, one_key, ordered }
     }
 
     /// The next `n` steps.
@@ -106,9 +131,10 @@ impl Generator {
 
     fn step(&mut self) -> Step {
         if self.profile.virtual_time && self.random.chance(12) {
-            let ms = *self.random.pick(&[1, 1, 2, 3, 5, 10, 20, 60]);
-            self.model.pass(ms);
-            return Step::Pass { ms, tick: self.random.chance(80) };
+            let ms = if self.random.chance(1) { 1500 } else { *self.random.pick(&[1, 1, 2, 3, 5, 10, 20, 60]) };
+            let tick = self.random.chance(80);
+            self.model.pass(ms, tick);
+            return Step::Pass { ms, tick };
         }
         if self.profile.restarts && self.random.chance(2) {
             return match self.random.below(4) {
@@ -125,7 +151,7 @@ impl Generator {
         let free = (first..self.profile.clients).chain(0..first).find(|client| !self.model.waits(*client));
         let Some(client) = free else {
             let ms = 30;
-            self.model.pass(ms);
+            self.model.pass(ms, true);
             return Step::Pass { ms, tick: true };
         };
         let words = self.command(client);
@@ -139,9 +165,9 @@ impl Generator {
             let word = if self.random.chance(90) { "EXEC" } else { "DISCARD" };
             vec![word.to_owned()]
         } else {
-            let rows = commands::ROWS;
-            let place = self.random.weighted(rows.iter().map(|row| row.0));
-            (rows[place].1)(self)
+            let place = self.random.weighted(self.weights.iter().copied());
+            let row = commands::ROWS.iter().chain(extended::ROWS).nth(place);
+            (row.expect("each weight is that of a row").1)(self)
         };
         match text[0].as_str() {
             "MULTI" => self.in_multi[client] = true,
@@ -210,6 +236,7 @@ impl Generator {
             "a",
             "g1",
         ];
+        let junk = if self.profile.extended && self.random.chance(40) { extended::JUNK } else { JUNK };
         let at = 1 + self.random.below(words.len() as u64) as usize;
         let inside = at < words.len();
         match self.random.below(5) {
@@ -221,8 +248,8 @@ impl Generator {
                 let other = 1 + self.random.below(words.len() as u64 - 1) as usize;
                 words.swap(at, other);
             }
-            3 if inside => words[at] = (*self.random.pick(JUNK)).to_owned(),
-            _ => words.insert(at, (*self.random.pick(JUNK)).to_owned()),
+            3 if inside => words[at] = (*self.random.pick(junk)).to_owned(),
+            _ => words.insert(at, (*self.random.pick(junk)).to_owned()),
         }
     }
 
@@ -233,6 +260,9 @@ impl Generator {
     }
 
     fn key(&mut self) -> String {
+        if self.one_key && self.random.chance(85) {
+            return "a".to_owned();
+        }
         self.pick(&["a", "a", "a", "a", "a", "b", "b", "b", "c", "t"])
     }
 
@@ -288,8 +318,28 @@ impl Generator {
         match kind {
             98 => self.pick(&["0-0", "18446744073709551615-18446744073709551615", "0", "00007-01"]),
             99 if self.random.chance(30) => self.pick(&["1-", "x", "", "$", "5-x"]),
+            _ if self.profile.virtual_time && self.random.chance(50) => {
+                format!("{}-{}", self.model.now - 10 + self.random.below(20), self.random.below(3))
+            }
             _ => format!("{}-{}", self.random.below(12), self.random.below(3)),
         }
+    }
+
+    /// IDs that are pending in the group, as a rule.
+    fn pending_ids(&mut self, key: &str, group: &str, most: u64) -> Vec<String> {
+        let mut ids = self.ids(key, most);
+        if let Ok(Some(stream)) = self.model.stream(key.as_bytes())
+            && let Some(group) = stream.groups.get(group.as_bytes()).filter(|group| !group.pel.is_empty())
+            && self.profile.extended
+        {
+            let pending: Vec<Id> = group.pel.keys().copied().collect();
+            for id in &mut ids {
+                if self.random.chance(60) {
+                    *id = self.random.pick(&pending).text();
+                }
+            }
+        }
+        ids
     }
 
     fn ids(&mut self, key: &str, most: u64) -> Vec<String> {
@@ -329,7 +379,8 @@ impl Generator {
 
     fn unix_ms(&mut self) -> String {
         if self.profile.virtual_time {
-            self.random.below(self.model.now + 20).to_string()
+            let back = *self.random.pick(&[10, 100, self.model.now]);
+            (self.model.now - back + self.random.below(back + 20)).to_string()
         } else {
             self.pick(&["0", "1", "1000000", "9000000000000", "-1"])
         }

@@ -6,6 +6,7 @@
 
 mod acl;
 mod connection;
+mod flags;
 mod id;
 mod keys;
 mod name;
@@ -18,8 +19,9 @@ mod streams;
 mod strings;
 mod transactions;
 
+pub use flags::{Categories, Flags, KeyFlags};
 pub use id::CommandId;
-pub use spec::{Argument, ArgumentKind, Categories, CommandSpec, Flags, KeyBegin, KeyFlags, KeySpec};
+pub use spec::{Argument, ArgumentKind, CommandSpec, KeyBegin, KeySpec};
 
 use crate::command::args::Args;
 

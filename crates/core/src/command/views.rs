@@ -1,6 +1,8 @@
 //! Replies made from the command table: COMMAND and its subcommands, HELP of the containers, and the keys of a command.
 //! Read-only: nothing here looks at the state. Names come in any case of letters; replies show them in lower case.
 
+use std::ops::Range;
+
 use smallvec::SmallVec;
 
 use super::args::Args;
@@ -146,6 +148,9 @@ pub fn key_flags_of(spec: &CommandSpec, args: Args, position: usize) -> KeyFlags
         let access = if reads { KeyFlags::RW.with(KeyFlags::ACCESS) } else { KeyFlags::OW };
         return access.with(KeyFlags::UPDATE);
     }
+    if spec.id == CommandId::XReadGroup && read_layout(args).is_some_and(|layout| layout.makes_groups) {
+        return KeyFlags::RW.with(KeyFlags::ACCESS).with(KeyFlags::INSERT);
+    }
     let found = spec.key_specs.iter().find(|rule| positions(rule, args.len()).any(|p| p == position));
     match found.or(spec.key_specs.first()) {
         // That a rule is incomplete says nothing about a key.
@@ -184,14 +189,27 @@ fn counted_keys(args: Args) -> KeyPositions {
 /// XREAD and XREADGROUP: the first half of what follows STREAMS, found as the parser does. A group, a consumer or the
 /// value of an option may be named STREAMS as well, so it does not do to look for the word.
 fn stream_keys(args: Args) -> KeyPositions {
-    let mut i = 1;
+    read_layout(args).map_or_else(KeyPositions::new, |layout| layout.keys.collect())
+}
+
+/// What the arguments of XREAD or XREADGROUP say about its keys.
+struct ReadLayout {
+    /// Where they stand.
+    keys: Range<usize>,
+    /// MKGROUP: it may make them.
+    makes_groups: bool,
+}
+
+/// `None` if the command will be refused.
+fn read_layout(args: Args) -> Option<ReadLayout> {
+    let (mut i, mut makes_groups) = (1, false);
     while i < args.len() {
         let option = args.get(i);
         let is = |name: &[u8]| option.eq_ignore_ascii_case(name);
         if is(b"STREAMS") {
             let rest = args.len() - i - 1;
             // An odd rest is an error of the command.
-            return if rest.is_multiple_of(2) { (i + 1..i + 1 + rest / 2).collect() } else { KeyPositions::new() };
+            return rest.is_multiple_of(2).then(|| ReadLayout { keys: i + 1..i + 1 + rest / 2, makes_groups });
         }
         i += if is(b"COUNT") || is(b"BLOCK") || is(b"CLAIM") || is(b"MAXCOUNT") || is(b"MAXSIZE") {
             2
@@ -200,12 +218,13 @@ fn stream_keys(args: Args) -> KeyPositions {
         } else if is(b"NOACK") {
             1
         } else if is(b"MKGROUP") {
+            makes_groups = true;
             1 + usize::from(args.try_get(i + 1).is_some_and(|position| matches!(position, b"0" | b"$")))
         } else {
-            return KeyPositions::new();
+            return None;
         };
     }
-    KeyPositions::new()
+    None
 }
 
 const XGROUP_HELP: &[&str] = &[

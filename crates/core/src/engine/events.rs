@@ -8,6 +8,7 @@ use std::io::Write;
 
 use super::{Cx, Engine};
 use crate::command::table::{CommandId, Flags};
+use crate::record::At;
 
 /// Classes of events that happen here, by the letters of the setting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,6 +67,12 @@ impl Cx<'_> {
         }
     }
 
+    /// Entries of a stream went by trimming, see [`Engine::note_trim`].
+    #[inline]
+    pub fn note_trim(&mut self, key: &[u8]) {
+        self.engine.note_trim(At { db: self.db, key });
+    }
+
     /// A key was not found: an event, where reading it is what the command does.
     #[cold]
     pub(super) fn note_miss(&self, db: usize, key: &[u8]) {
@@ -94,6 +101,30 @@ impl Engine {
     pub(super) fn notify(&mut self, class: EventClass, event: &str, db: usize, key: &[u8]) {
         if !self.settings.notify_keyspace_events.is_empty() {
             self.publish_event(class, event, db, key);
+        }
+    }
+
+    /// Entries of a stream went by trimming, whatever it was that let them go: the command's own bound, bounds of the
+    /// stream, RETAIN acked. That is one event `xtrim`, told behind all others of the command, or of the slice of work that
+    /// no command has asked for.
+    #[inline]
+    pub(super) fn note_trim(&mut self, at: At<'_>) {
+        if self.settings.notify_keyspace_events.is_empty() {
+            return;
+        }
+        if !self.trimmed.iter().any(|(db, key)| *db == at.db && **key == *at.key) {
+            self.trimmed.push((at.db, at.key.into()));
+        }
+    }
+
+    /// Tells what was noted of trimming.
+    #[inline]
+    pub(super) fn tell_trims(&mut self) {
+        if self.trimmed.is_empty() {
+            return;
+        }
+        for (db, key) in std::mem::take(&mut self.trimmed) {
+            self.notify(EventClass::Stream, "xtrim", db, &key);
         }
     }
 

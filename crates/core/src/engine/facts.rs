@@ -8,7 +8,7 @@ pub struct Facts<'a> {
     pub now_us: u64,
     /// Bytes allocated by the process.
     pub used_memory: u64,
-    /// Microseconds on a clock that only rises; asked around commands that may take long.
+    /// Microseconds on a clock that only rises; asked around commands that may take long, and samples of the others.
     pub elapsed_us: &'a dyn Fn() -> u64,
     /// Writes the parts of INFO that only the process knows; see `decide::info`.
     pub host: &'a dyn Host,
@@ -31,6 +31,12 @@ pub struct Saving {
 pub trait Host {
     /// Appends `name:value\r\n` lines of a section of INFO (`server`, `memory`, `persistence`, `cpu`, `stats`).
     fn info(&self, section: &str, out: &mut Vec<u8>);
+    /// What [`Facts::elapsed_us`] said at the last tick of the system, at most 10 ms ago: for less than asking that costs.
+    /// A host that has no such clock always answers the same; a fast command that takes long is then noticed only if it is
+    /// a sample.
+    fn ticked_us(&self) -> u64 {
+        0
+    }
     /// Where saving stands.
     fn saving(&self) -> Saving;
     /// Fills `bytes` with randomness that nobody can foresee, for passwords (ACL GENPASS).

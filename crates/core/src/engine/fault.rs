@@ -37,6 +37,22 @@ impl Fault {
         ))
     }
 
+    /// The error of commands that need key and group.
+    pub fn no_group(key: &[u8], group: &[u8]) -> Fault {
+        Fault::concat(&[b"NOGROUP No such key '", key, b"' or consumer group '", group, b"'"])
+    }
+
+    /// The same of XREADGROUP.
+    pub fn no_group_to_read(key: &[u8], group: &[u8]) -> Fault {
+        let Fault(text) = Fault::no_group(key, group);
+        Fault::concat(&[&text, b" in XREADGROUP with GROUP option"])
+    }
+
+    /// The error of XGROUP and XINFO, where the key is there.
+    pub fn no_group_of_key(key: &[u8], group: &[u8]) -> Fault {
+        Fault::concat(&[b"NOGROUP No such consumer group '", group, b"' for key name '", key, b"'"])
+    }
+
     /// Subcommand known, arguments wrong.
     pub fn subcommand_syntax(subcommand: &[u8], command: &str) -> Fault {
         Fault::concat(&[

@@ -120,8 +120,8 @@ impl Engine {
         }
     }
 
-    /// A client has taken some of its replies.
-    pub fn on_sent(&mut self, index: ClientIndex) {
+    /// A client has taken some of its replies: it may go on if it was stopped because of them.
+    pub(super) fn go_on_if_room(&mut self, index: ClientIndex) {
         let unread_max_bytes = self.unread_max_bytes();
         let Some(client) = self.clients.get_mut(index).and_then(Option::as_deref_mut) else { return };
         if client.stuffed && client.output.len() <= unread_max_bytes {
@@ -145,6 +145,7 @@ impl Engine {
         let mut decoder = std::mem::take(&mut client.decoder);
         let unread_bytes = client.output.len();
         self.spent_us = 0;
+        self.begin_batch(facts);
         let mut done = 0;
         while done < input.len() {
             let open = self.acl.is_open();
@@ -191,13 +192,12 @@ impl Engine {
                 }
                 Step::Broken(text) => {
                     self.statistics.note_error(text.as_bytes());
+                    let mut out = self.take_output(index);
                     if let Some(client) = self.client_mut(index) {
-                        let protocol = client.protocol;
-                        let mut out = client.output.take();
-                        Reply { out: &mut out, protocol }.error(text.as_bytes());
+                        Reply { out: &mut out, protocol: client.protocol }.error(text.as_bytes());
                         client.closing = true;
-                        self.finish_reply(index, out, 0);
                     }
+                    self.finish_reply(index, out, 0);
                     done = input.len();
                     decoder.reset();
                     break;

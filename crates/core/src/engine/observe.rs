@@ -22,6 +22,8 @@ pub struct Statistics {
     pub keyspace_misses: u64,
     /// Reads that had to wait.
     pub blocked_total: u64,
+    /// How often a read that waits was carried out again, because there might be something for it or its time was over.
+    pub reads_repeated: u64,
     /// Error replies.
     pub errors: u64,
     /// Error replies by their first word.
@@ -45,7 +47,7 @@ pub struct CommandCounts {
     pub name: &'static str,
     /// Calls that ran.
     pub calls: u64,
-    /// Microseconds of those that were timed: all but the fast ones.
+    /// Microseconds that they took; of the fast ones, with many calls, as samples and the long ones tell: `engine::timing`.
     pub took_us: u64,
     /// Calls refused before they ran.
     pub rejected: u64,

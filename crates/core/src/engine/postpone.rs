@@ -6,7 +6,7 @@
 
 use super::{Cx, Engine};
 use crate::command::args::{Args, OwnedArgs};
-use crate::engine::blocked::{ClientIndex, Signal};
+use crate::engine::blocked::{ClientIndex, Place};
 use crate::engine::facts::Facts;
 
 /// Microseconds after which a turn begins no further postponed command.
@@ -50,24 +50,35 @@ impl Engine {
             // The client may be gone, and its place another's.
             let wait = self.client(index).and_then(|client| client.wait.as_deref());
             let Some(wait) = wait.filter(|wait| wait.goes_on) else { continue };
-            let (db, keys) = (wait.db, wait.keys.clone());
-            let group = wait.group.clone().map(|group| (db, group));
+            let group = wait.group.as_ref().map(|reader| (wait.db, reader.group.clone()));
             if group.as_ref().is_some_and(|group| looking.contains(group)) {
                 self.postponed.push_back(index);
                 continue;
             }
-            self.serve(index, facts, true);
+            self.serve(index, facts);
             if self.goes_on(index) {
                 looking.extend(group);
-            } else {
-                // Those behind it were left alone as long as it was looking.
-                keys.iter().for_each(|key| self.blocked.signal(db, key, Signal::Held));
             }
             self.serve_ready(facts);
             if (facts.elapsed_us)().saturating_sub(begun_us) >= TURN_US {
                 return;
             }
         }
+    }
+
+    /// Is someone who goes on in the next turn the reader with a ticket, or one of the same group that stands before it at the
+    /// key? Until then what it looks for is not another's.
+    pub(super) fn is_looked_through(&self, place: &Place, ticket: u64) -> bool {
+        self.postponed.iter().any(|&index| {
+            let wait = self.client(index).and_then(|client| client.wait.as_deref());
+            wait.is_some_and(|wait| {
+                wait.goes_on
+                    && wait.ticket <= ticket
+                    && wait.db == place.db
+                    && wait.group.as_ref().is_some_and(|reader| reader.group == place.group)
+                    && wait.keys.contains(&place.key)
+            })
+        })
     }
 
     fn goes_on(&self, index: ClientIndex) -> bool {

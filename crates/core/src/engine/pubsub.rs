@@ -246,7 +246,7 @@ impl Engine {
         if client.killed || client.closing {
             return;
         }
-        let mut out = client.output.take();
+        let mut out = self.take_output(index);
         out.extend_from_slice(bytes);
         self.finish_reply(index, out, gate);
     }

@@ -2,11 +2,13 @@
 //! and it is pending or held in none. Without groups nothing goes.
 //!
 //! Whatever can make an entry free is a record, and this runs right behind it. An acknowledgement or a delivery without
-//! one names its entries: each is looked up in every group, and what is free behind no kept entry is one `Trim`. What may
-//! free any number of entries (a range is acknowledged, a group is destroyed or moved, a consumer removed, the setting made) is followed by a
-//! *sweep*: the part of the stream between the front that is done and the slowest position is walked in slices, the first
-//! at once and the rest one a turn. Sweeps are not stored: applying such a record notes one, also at a restart, and so
-//! does restoring a stream with this setting.
+//! one, and an addition (behind positions that lie in the future), name their entries: each is looked up in every
+//! group, and what is free behind no kept entry is one `Trim`. A command that deletes what it acknowledges deletes
+//! first: that is more than trimming, as XINFO and events show. What may free any number of entries (a range is
+//! acknowledged, a group is destroyed or moved, a consumer removed, the setting made) is followed by a *sweep*: the
+//! part of the stream between the front that is done and the slowest position is walked in slices, the first at once
+//! and the rest one a turn. Sweeps are not stored: applying such a record notes one, also at a restart, and so does
+//! restoring a stream with this setting.
 
 use smallvec::SmallVec;
 
@@ -37,6 +39,13 @@ impl Engine {
             return;
         }
         match record {
+            // Added behind every group's position, it is done with from the beginning.
+            Record::Add { at, id, .. } => {
+                let Some(stream) = self.retiring(*at) else { return };
+                if stream.is_free(*id) {
+                    self.remove_free(*at, [*id].into_iter().collect());
+                }
+            }
             Record::Acknowledge { at, ids, .. }
             | Record::Drop { at, ids, .. }
             | Record::Give { at, ids, no_ack: true, .. } => {
@@ -81,6 +90,7 @@ impl Engine {
             free.dedup();
             self.emit(&Record::TrimEntries { at, ids: Ids::Slice(&free) });
         }
+        self.note_trim(at);
     }
 
     /// Does one slice of the sweep of a key, if one is noted.
@@ -88,7 +98,7 @@ impl Engine {
         let Some(&(from, to)) = self.state.sweeps.get(&(db, key.into())) else { return };
         let at = At { db, key };
         let Some(stream) = self.retiring(at) else {
-            self.state.sweeps.remove(&(db, key.into()));
+            self.state.set_sweep(db, key, None);
             return;
         };
         let done = stream.done_below();
@@ -104,19 +114,16 @@ impl Engine {
                 }
             }
         }
-        match next {
-            Some(next) if looked == SLICE => {
-                self.state.sweeps.insert((db, key.into()), (next, to));
-            }
-            _ => {
-                self.state.sweeps.remove(&(db, key.into()));
-            }
-        }
+        let rest = next.filter(|_| looked == SLICE).map(|next| (next, to));
+        self.state.set_sweep(db, key, rest);
         if front {
             self.emit(&Record::Trim { at, before: done });
         }
         if !free.is_empty() {
             self.emit(&Record::TrimEntries { at, ids: Ids::Slice(&free) });
+        }
+        if front || !free.is_empty() {
+            self.note_trim(at);
         }
     }
 

@@ -61,6 +61,17 @@ struct Script {
     function: Option<Function>,
 }
 
+/// What scripts take, for INFO.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ScriptUsage {
+    /// Scripts that are kept.
+    pub count: usize,
+    /// Bytes of their texts and of what is known of each, without the allocator's share.
+    pub kept_bytes: usize,
+    /// Bytes that the interpreter holds, compiled scripts included.
+    pub machine_bytes: usize,
+}
+
 /// Scripts by their SHA-1, and their interpreter.
 #[derive(Default)]
 pub struct Scripts {
@@ -93,9 +104,13 @@ impl Scripts {
         *self = Scripts::default();
     }
 
-    /// Bytes that the interpreter holds.
-    pub fn used_memory_bytes(&self) -> usize {
-        self.machine.as_ref().map_or(0, |machine| machine.lua.used_memory())
+    /// What they take.
+    pub fn usage(&self) -> ScriptUsage {
+        ScriptUsage {
+            count: self.kept.len(),
+            kept_bytes: self.len_bytes + self.kept.len() * (size_of::<Sha>() + size_of::<Script>()),
+            machine_bytes: self.machine.as_ref().map_or(0, |machine| machine.lua.used_memory()),
+        }
     }
 
     /// Keeps a script, compiled; errors if it cannot be.
@@ -169,8 +184,7 @@ impl Scripts {
         if read_only && rules.declared && !rules.read_only {
             return Err(Fault::SCRIPT_WRITES);
         }
-        let limit_bytes = cx.settings().maxmemory_bytes;
-        let short = limit_bytes > 0 && cx.facts.used_memory > limit_bytes && !rules.allow_oom;
+        let short = cx.engine.is_memory_short(cx.facts) && !rules.allow_oom;
         if short && rules.declared && !rules.read_only {
             return Err(Fault::OUT_OF_MEMORY);
         }

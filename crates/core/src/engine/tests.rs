@@ -4,21 +4,25 @@ mod acl;
 mod clients;
 mod delays;
 mod events;
+mod found;
 mod groups;
 mod idempotence;
 mod keys;
 mod order;
 mod postpone;
 mod pubsub;
+mod reach;
 mod retention;
 mod scripts;
 mod server;
 mod streams;
 mod strings;
 mod syntax;
+mod timing;
 mod transactions;
 mod trim;
 mod turns;
+mod waking;
 
 use std::cell::RefCell;
 
@@ -118,7 +122,7 @@ impl World {
     fn read(&mut self, client: ClientIndex) -> String {
         let output = &mut self.engine.client_mut(client).expect("the client is there").output;
         let bytes = output.ready(u64::MAX).to_vec();
-        output.advance(bytes.len());
+        self.engine.on_sent(client, bytes.len());
         String::from_utf8_lossy(&bytes).replace("\r\n", "|")
     }
 

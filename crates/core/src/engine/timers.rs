@@ -4,6 +4,7 @@
 use super::Engine;
 use crate::engine::blocked::Signal;
 use crate::engine::facts::Facts;
+use crate::id::StreamId;
 use crate::record::{At, Record};
 use crate::state::group::KEYS_FREED_AT_ONCE;
 use crate::state::keyspace::Value;
@@ -31,6 +32,7 @@ impl Engine {
         }
         self.do_due(now_ms);
         self.sweep_some();
+        self.tell_trims();
         self.free_keys();
         self.serve_postponed(facts);
         self.serve_ready(facts);
@@ -54,7 +56,7 @@ impl Engine {
                 Some(Value::Stream(stream)) => stream.group(&group).is_some_and(|group| group.frees_keys()),
                 _ => false,
             };
-            if self.state.free_keys_of(db, &key, &group, KEYS_FREED_AT_ONCE) {
+            if self.state.free_keys(At { db, key: &key }, &group, KEYS_FREED_AT_ONCE) {
                 self.blocked.signal(db, &key, Signal::Held);
             }
             if there {
@@ -86,9 +88,11 @@ impl Engine {
     fn trim_aged(&mut self, at: At<'_>, now_ms: u64) {
         let Some(Value::Stream(stream)) = self.state.db(at.db).get_any(at.key).map(|slot| &slot.value) else { return };
         if stream.aged_at_ms().is_some_and(|aged_ms| aged_ms <= now_ms)
-            && let Some(before) = stream.bound_at(now_ms)
+            && let Some(last) = stream.last_beyond(now_ms)
         {
-            self.emit(&Record::Trim { at, before });
+            // The greatest ID is never too old.
+            self.emit(&Record::Trim { at, before: last.next().unwrap_or(StreamId::MAX) });
+            self.note_trim(at);
         }
     }
 
@@ -104,7 +108,9 @@ impl Engine {
         };
         let before = all.len();
         self.emit_lazily(&Record::Forget { at, pid: &pid, until_ms });
-        let Some(stream) = self.state.stream_mut(at.db, at.key) else { return 0 };
+        let Some(Value::Stream(stream)) = self.state.db(at.db).get_any(at.key).map(|slot| &slot.value) else {
+            return 0;
+        };
         (before - stream.idempotence.as_ref().map_or(0, |all| all.len())) as usize
     }
 
@@ -116,7 +122,7 @@ impl Engine {
         let work = !self.state.sweeps.is_empty() || !self.state.key_frees.is_empty() || self.has_postponed();
         let work = work.then_some(0);
         let timer = self.state.databases().iter().filter_map(|db| db.next_timer().map(|(at_ms, _)| at_ms)).min();
-        let claim = self.blocked.next_claim();
-        [expiry, timer, work, wait, claim, pause].into_iter().flatten().min()
+        let look = self.blocked.next_look();
+        [expiry, timer, work, wait, look, pause].into_iter().flatten().min()
     }
 }

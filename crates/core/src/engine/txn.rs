@@ -22,7 +22,12 @@ pub(super) fn needs_memory(client: &Client, command: CommandId) -> bool {
 }
 
 /// Queues a command; an error spoils the transaction, which is the caller's to note.
-pub(super) fn queue(client: &mut Client, spec: &CommandSpec, args: Args<'_>, limit_bytes: usize) -> Result<(), Fault> {
+pub(super) fn queue(
+    client: &mut Client,
+    spec: &'static CommandSpec,
+    args: Args<'_>,
+    limit_bytes: usize,
+) -> Result<(), Fault> {
     let Some(transaction) = &mut client.transaction else { return Ok(()) };
     if spec.flags.has(Flags::NO_MULTI) {
         return Err(Fault::owned("ERR Command not allowed inside a transaction"));
@@ -33,7 +38,7 @@ pub(super) fn queue(client: &mut Client, spec: &CommandSpec, args: Args<'_>, lim
         transaction.queue = Vec::new();
         return Err(Fault::owned("ERR transaction is larger than client-query-buffer-limit"));
     }
-    transaction.queue.push((spec.id, owned));
+    transaction.queue.push((spec, owned));
     Ok(())
 }
 
@@ -127,9 +132,8 @@ pub(super) fn exec(cx: &mut Cx<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> 
     }
     reply.array(transaction.queue.len());
     let (client, facts) = (cx.client, cx.facts);
-    for (_, args) in &transaction.queue {
+    for &(spec, ref args) in &transaction.queue {
         let args = args.args();
-        let spec = crate::command::table::resolve(args).expect("it was a good command when it was queued");
         let engine: &mut Engine = cx.engine;
         // Rights may have been taken since the command was queued, even by one before it.
         if let Some(denial) = engine.find_denial(client, spec, args, Origin::Transaction, facts) {

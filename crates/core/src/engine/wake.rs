@@ -1,27 +1,43 @@
 //! Waking readers that wait. A record may end a wait at its key; after the command (or the whole transaction) that
 //! emitted it, and before the next command of anybody, those who wait there are carried out again, first come first.
-//! A key that holds a stream wakes everyone; a key that was lost or holds something else wakes only readers of groups,
-//! who then get their error. What becomes pending, claimable or possible under a bound wakes only readers whom it concerns;
-//! entries that grow old enough for CLAIM wake by time.
+//! A key that was lost or holds something else wakes only readers of groups, who then get their error.
 //!
-//! Hundreds of consumers may wait for one stream, and an entry is for one of them. When one reader of a group has found
-//! nothing new, the others of that group would find nothing either, and are left alone, but for those with CLAIM and those
-//! that wait for other keys as well.
+//! Who reads for no group gets whatever is added, and is carried out again each time. Of the readers of a group, of whom
+//! there may be thousands, only those are that can gain: before each it is asked what the group has to offer (something
+//! new, something released, something idle for so long, and room for it), which costs the same however many wait, and
+//! `blocked` knows whom that serves. The offer is exact but for entries that are passed over on the way: delayed ones, those
+//! behind their keys, and pending ones that the stream has lost. Passing over them is work that is then done, so a reader
+//! that was carried out in vain has brought the next answer nearer. If that takes more than a turn (`postpone`), those of its
+//! group that stand behind it are left alone until it is done.
+//!
+//! Invariant: nobody waits who would be served by asking again, but after XGROUP SETID and XCLAIM LASTID (they wake
+//! nobody). Whatever makes something available signals it; whoever lacks room is noted and hears of room (`crowded` for the
+//! group's bound, `full` for that of the consumer); what grows old enough has a time at which the group is looked at again.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use super::{Cx, Engine};
 use crate::command::table;
 use crate::engine::acl::log::Origin;
-use crate::engine::blocked::{ClientIndex, Signal};
+use crate::engine::blocked::{ClientIndex, Gain, Place, Signal};
 use crate::engine::facts::Facts;
 use crate::record::Record;
 use crate::resp::encode::Reply;
-use crate::session::{ClaimWait, Wait};
+use crate::session::{GroupReader, Wait};
+use crate::state::group::Group;
 use crate::state::keyspace::Value;
+use crate::state::stream::Stream;
 
 impl Cx<'_> {
     /// Something at the key may be claimed sooner than anyone who waits for it could foresee.
     pub(super) fn note_claimable(&mut self, key: &[u8]) {
         self.engine.blocked.signal(self.db, key, Signal::Claimable);
+    }
+
+    /// Someone may have fewer entries in flight at the key than before, in a way that no record tells.
+    pub(super) fn note_room(&mut self, key: &[u8]) {
+        self.engine.blocked.signal(self.db, key, Signal::Room);
     }
 }
 
@@ -32,10 +48,10 @@ impl Engine {
             self.signal_ready(record);
         }
         match record {
-            Record::Add { at, .. }
-            | Record::SetString { at, .. }
-            | Record::Delete { at }
-            | Record::GroupDestroy { at, .. } => self.blocked.signal(at.db, at.key, Signal::Any),
+            Record::Add { at, .. } => self.blocked.signal(at.db, at.key, Signal::New),
+            Record::SetString { at, .. } | Record::Delete { at } | Record::GroupDestroy { at, .. } => {
+                self.blocked.signal(at.db, at.key, Signal::Any)
+            }
             Record::Rename { at, to } => {
                 self.blocked.signal(at.db, at.key, Signal::Any);
                 self.blocked.signal(at.db, to, Signal::Any);
@@ -51,7 +67,9 @@ impl Engine {
                 self.blocked.signal_all(*a);
                 self.blocked.signal_all(*b);
             }
-            Record::Deliver { at, no_ack: false, .. } => self.blocked.signal(at.db, at.key, Signal::Pending),
+            Record::Deliver { at, no_ack: false, .. } | Record::Give { at, no_ack: false, .. } => {
+                self.blocked.signal(at.db, at.key, Signal::Pending);
+            }
             Record::Claim { at, .. } => {
                 self.blocked.signal(at.db, at.key, Signal::Pending);
                 self.blocked.signal(at.db, at.key, Signal::Room);
@@ -89,61 +107,38 @@ impl Engine {
         }
     }
 
-    /// Carries out again whoever may have something to read now.
+    /// Carries out again whoever can have something to read now.
     pub(super) fn serve_ready(&mut self, facts: &Facts<'_>) {
         while self.blocked.has_ready() {
-            // A reader that was carried out in vain has looked at all its keys, and has a newer ticket.
-            let newest_ticket = self.blocked.newest_ticket();
-            for (db, key, what) in self.blocked.take_ready() {
-                let stream = self
-                    .state
-                    .db(db)
-                    .get(&key, facts.now_ms)
-                    .is_some_and(|slot| matches!(slot.value, Value::Stream(_)));
-                // Groups of which one reader has found nothing: the next one would not, either.
-                let mut exhausted: Vec<Box<[u8]>> = Vec::new();
+            // A reader that went to the back was looked at with all its keys, and has a newer ticket.
+            let newest = self.blocked.newest_ticket();
+            let ready = self.blocked.take_ready();
+            let several_keys = ready.iter().any(|(db, key, _)| (*db, key) != (ready[0].0, &ready[0].1));
+            for (db, key, what) in ready {
+                let is_new = matches!(what, Signal::Any | Signal::New);
+                let stream = self.stream_at(db, &key, facts.now_ms);
+                let (is_stream, has_entries) = (stream.is_some(), stream.is_some_and(|s| !s.entries.is_empty()));
                 // Where everyone waits for this key alone, going to the back one after the other changes no order.
-                let single = self.blocked.is_single(db, &key);
-                for (ticket, index) in self.blocked.queue(db, &key) {
-                    let Some(wait) = self.client(index).and_then(|client| client.wait.as_deref()) else { continue };
-                    if wait.goes_on {
-                        // It looks on in the next turn; until then nobody of its group need look.
-                        exhausted.extend(wait.group.clone());
-                        continue;
-                    }
-                    let concerned = match what {
-                        Signal::Any => stream || wait.group.is_some(),
-                        Signal::Pending => wait.claims == Some(ClaimWait::Pending),
-                        Signal::Claimable => {
-                            wait.claims.is_some() && !exhausted.iter().any(|group| Some(group) == wait.group.as_ref())
-                        }
-                        Signal::Room => wait.crowded,
-                        Signal::Held => {
-                            wait.group.is_some() && !exhausted.iter().any(|group| Some(group) == wait.group.as_ref())
-                        }
-                    };
-                    if wait.ticket != ticket || ticket > newest_ticket || !concerned {
-                        continue;
-                    }
-                    let is_exhausted = || exhausted.iter().any(|group| Some(group) == wait.group.as_ref());
-                    if what == Signal::Any
-                        && stream
-                        && wait.claims.is_none()
-                        && wait.keys.len() == 1
-                        && !exhausted.is_empty()
-                        && is_exhausted()
-                    {
-                        if !single {
-                            self.go_to_back(index);
-                        }
-                        continue;
-                    }
-                    self.serve(index, facts, what != Signal::Any || single);
-                    if (matches!(what, Signal::Claimable | Signal::Held) || (what == Signal::Any && stream))
-                        && let Some(wait) = self.client(index).and_then(|client| client.wait.as_deref())
-                        && !wait.crowded
-                    {
-                        exhausted.extend(wait.group.clone());
+                let rotates = is_new && !self.blocked.is_single(db, &key);
+                let line = if rotates { self.blocked.queue(db, &key) } else { Vec::new() };
+                let groups = self.blocked.groups(db, &key).into_iter();
+                let places: Vec<Place> = groups.map(|group| Place { db, key: key.clone(), group }).collect();
+                if matches!(what, Signal::Any | Signal::Room) {
+                    places.iter().for_each(|place| self.reopen(place, facts.now_ms));
+                }
+                let mut sources: Vec<Source> = Vec::with_capacity(places.len() + 1);
+                if is_stream && (what == Signal::Any || (what == Signal::New && has_entries)) {
+                    sources.push(Source::Plain(db, &key));
+                }
+                sources.extend(places.iter().map(Source::Group));
+                let round = Round { what, several: rotates && several_keys, newest };
+                self.serve_sources(&sources, round, facts);
+                places.iter().for_each(|place| self.note_outlook(place, facts));
+                for (ticket, index) in line {
+                    let waits = self.client(index).and_then(|client| client.wait.as_deref());
+                    let concerned = |wait: &Wait| wait.ticket == ticket && (is_stream || wait.group.is_some());
+                    if ticket <= newest && waits.is_some_and(concerned) {
+                        self.go_to_back(index);
                     }
                 }
             }
@@ -153,33 +148,161 @@ impl Engine {
     /// Carries out again the readers with CLAIM for which a pending entry is old enough now, in the order in which they
     /// have waited.
     pub(super) fn serve_claims(&mut self, facts: &Facts<'_>) {
-        let mut due: Vec<(u64, ClientIndex)> = Vec::new();
-        for index in self.blocked.due_claims(facts.now_ms) {
-            if let Some(wait) = self.client(index).and_then(|client| client.wait.as_deref()) {
-                due.push((wait.ticket, index));
-            }
+        let places = self.blocked.due_looks(facts.now_ms);
+        if places.is_empty() {
+            return;
         }
-        due.sort_unstable();
-        for (ticket, index) in due {
-            let waits = self.client(index).and_then(|client| client.wait.as_deref());
-            if waits.is_some_and(|wait| wait.ticket == ticket) {
-                self.serve(index, facts, true);
-                self.serve_ready(facts);
+        let sources: Vec<Source> = places.iter().map(Source::Group).collect();
+        let round = Round { what: Signal::Idle, several: false, newest: self.blocked.newest_ticket() };
+        self.serve_sources(&sources, round, facts);
+        places.iter().for_each(|place| self.note_outlook(place, facts));
+    }
+
+    /// Carries out again, first come first, the readers that can gain; after each of them it is asked anew who can.
+    fn serve_sources(&mut self, sources: &[Source<'_>], round: Round, facts: &Facts<'_>) {
+        let mut line: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::with_capacity(sources.len());
+        for (at, source) in sources.iter().enumerate() {
+            line.extend(self.next_gaining(source, 0, round, facts).map(|(ticket, _)| Reverse((ticket, at))));
+        }
+        while let Some(Reverse((ticket, at))) = line.pop() {
+            let source = &sources[at];
+            // What was true when it was put in line may be so no more.
+            let from = match self.next_gaining(source, ticket, round, facts) {
+                Some((first, index)) if first == ticket => {
+                    self.serve(index, facts);
+                    if round.what == Signal::Idle {
+                        self.serve_ready(facts);
+                    }
+                    ticket + 1
+                }
+                _ => ticket,
+            };
+            line.extend(self.next_gaining(source, from, round, facts).map(|(ticket, _)| Reverse((ticket, at))));
+        }
+    }
+
+    /// The first reader from a ticket on that can gain.
+    fn next_gaining(
+        &mut self,
+        source: &Source<'_>,
+        from: u64,
+        round: Round,
+        facts: &Facts<'_>,
+    ) -> Option<(u64, ClientIndex)> {
+        let place = match *source {
+            Source::Plain(db, key) => {
+                return self.blocked.next_plain(db, key, from).filter(|&(ticket, _)| ticket <= round.newest);
+            }
+            Source::Group(place) => place,
+        };
+        let offer = self.offer(place, facts.now_ms);
+        let gain = offer.gain(round, self.blocked.is_crowded(place));
+        let mut from = from;
+        loop {
+            let (ticket, index) = self.blocked.next_reader(place, from, gain)?;
+            if ticket > round.newest || self.is_looked_through(place, ticket) {
+                return None;
+            }
+            let wait = self.client(index)?.wait.as_deref()?;
+            let reader = wait.group.as_ref()?;
+            if round.what == Signal::Idle && wait.deadline_ms.is_some_and(|end_ms| offer.is_late(reader, end_ms)) {
+                from = ticket + 1;
+                continue;
+            }
+            if gain.everyone
+                || (gain.several && wait.keys.len() > 1)
+                || (gain.no_ack && reader.no_ack)
+                || self.has_room(place, reader, facts.now_ms)
+            {
+                return Some((ticket, index));
+            }
+            let Engine { blocked, clients, .. } = self;
+            if let Some(reader) = clients[index].as_deref().and_then(|client| client.wait.as_deref()?.group.as_ref()) {
+                blocked.set_full(place, ticket, index, reader);
             }
         }
     }
 
-    /// Carries out a waiting read again. If it still has nothing, it waits on: where it stood, or at the back of its
-    /// queues.
-    pub(super) fn serve(&mut self, index: ClientIndex, facts: &Facts<'_>, keeps_place: bool) {
+    /// The stream under a key, if it is one.
+    fn stream_at(&self, db: usize, key: &[u8], now_ms: u64) -> Option<&Stream> {
+        match self.state.db(db).get(key, now_ms).map(|slot| &slot.value) {
+            Some(Value::Stream(stream)) => Some(stream),
+            _ => None,
+        }
+    }
+
+    /// What there is for readers of a group.
+    fn offer(&self, place: &Place, now_ms: u64) -> Offer {
+        let stream = self.stream_at(place.db, &place.key, now_ms);
+        let Some((stream, group)) = stream.and_then(|stream| Some((stream, stream.group(&place.group)?))) else {
+            return Offer { is_lost: true, ..Offer::default() };
+        };
+        let (held, bound) = (group.held(), group.options().max_pending);
+        let mut offer = Offer {
+            is_lost: false,
+            now_ms,
+            is_fresh: stream.entries.last_id().is_some_and(|last| last > group.last_delivered)
+                || held.has_ready()
+                || held.next_due_ms().is_some_and(|due_ms| due_ms <= now_ms),
+            has_room: bound == 0 || group.in_flight() < bound,
+            has_released: group.released() > 0,
+            oldest_ms: None,
+        };
+        if group.in_flight() > 0 && self.blocked.has_claims(place) {
+            let nobodys = group.released() + group.deferred();
+            offer.oldest_ms = match nobodys {
+                0 => group.pel().oldest_time(),
+                _ => group.pel().oldest_owned(u64::MAX, 1).first().map(|pending| pending.delivered_ms),
+            };
+        }
+        offer
+    }
+
+    /// May the consumer of a reader have more in flight, as far as it alone is concerned?
+    pub(super) fn has_room(&self, place: &Place, reader: &GroupReader, now_ms: u64) -> bool {
+        let stream = self.stream_at(place.db, &place.key, now_ms);
+        has_room_in(stream.and_then(|stream| stream.group(&place.group)), reader)
+    }
+
+    /// Readers that had no room may have some: those that do can gain as the others.
+    fn reopen(&mut self, place: &Place, now_ms: u64) {
+        let mut opened = self.blocked.full(place);
+        if opened.is_empty() {
+            return;
+        }
+        let group = self.stream_at(place.db, &place.key, now_ms).and_then(|stream| stream.group(&place.group));
+        opened.retain(|&(_, index)| {
+            let wait = self.client(index).and_then(|client| client.wait.as_deref());
+            wait.and_then(|wait| wait.group.as_ref()).is_some_and(|reader| has_room_in(group, reader))
+        });
+        for (ticket, index) in opened {
+            let Engine { blocked, clients, .. } = self;
+            let wait = clients[index].as_deref().and_then(|client| client.wait.as_deref());
+            if let Some(reader) = wait.and_then(|wait| wait.group.as_ref()) {
+                blocked.set_open(place, ticket, index, reader);
+                blocked.set_crowded(place, true);
+            }
+        }
+    }
+
+    /// Notes what the readers of a group have to hear of from now on: that there is room, and when something is old enough.
+    pub(super) fn note_outlook(&mut self, place: &Place, facts: &Facts<'_>) {
+        let offer = self.offer(place, facts.now_ms);
+        self.blocked.set_crowded(place, !offer.is_lost && !offer.has_room);
+        let least_ms = self.blocked.least_claim(place);
+        self.blocked.set_look(place, least_ms.and_then(|idle_ms| offer.look_ms(idle_ms)));
+    }
+
+    /// Carries out again a read that waits, or what goes on in a new turn. If it still has nothing, it waits on where it
+    /// stood, until the end it had.
+    pub(super) fn serve(&mut self, index: ClientIndex, facts: &Facts<'_>) {
         let Some(wait) = self.stop_waiting(index) else { return };
-        let Some(client) = self.client_mut(index) else { return };
-        let mut out = client.output.take();
+        self.statistics.reads_repeated += u64::from(!wait.goes_on);
+        let mut out = self.take_output(index);
         let start = out.len();
         self.own_pushes.running = Some(index);
         let Wait { args, deadline_ms, ticket, carried, .. } = *wait;
-        self.carried = carried;
-        let spec = table::resolve(args.args()).expect("a read that waits was a good command before");
+        let spec = table::resolve(args.args()).expect("what waits was a good command before");
         let denial = self.find_denial(index, spec, args.args(), Origin::TopLevel, facts);
         if let (Some(denial), Some(client)) = (denial, self.client(index)) {
             let (fault, protocol) = (denial.fault(&client.user, spec), client.protocol);
@@ -190,41 +313,108 @@ impl Engine {
             self.resume.push_back(index);
             return;
         }
+        self.carried = carried;
         let (gate, waits) = self.run(index, spec, args.args(), facts, &mut out, true, true);
         if waits {
             let mut pushes = Vec::new();
             let pushes_gate = self.take_own_pushes(index, &mut pushes);
-            if let Some(client) = self.client_mut(index) {
-                client.output.restore(out);
-            }
+            self.restore_output(index, out);
             if !pushes.is_empty() {
                 self.push(index, &pushes, pushes_gate);
             }
-            self.wait_on(index, deadline_ms, keeps_place.then_some(ticket));
+            let wait = self.client_mut(index).and_then(|client| client.wait.take());
+            if let Some(wait) = wait {
+                self.line_up(index, Box::new(Wait { deadline_ms, ticket, ..*wait }), facts);
+            }
             return;
         }
         self.finish_command(index, out, start, gate);
         self.resume.push_back(index);
     }
 
-    /// A reader that waits for one key goes to the back of its queue.
+    /// A reader goes to the back of the queues of all its keys.
     fn go_to_back(&mut self, index: ClientIndex) {
-        let Some(mut wait) = self.stop_waiting(index) else { return };
-        wait.ticket = self.blocked.next_ticket();
-        self.blocked.add(index, &wait);
-        if let Some(client) = self.client_mut(index) {
-            client.wait = Some(wait);
+        let Engine { blocked, clients, .. } = self;
+        if let Some(wait) = clients[index].as_deref_mut().and_then(|client| client.wait.as_deref_mut()) {
+            blocked.go_to_back(index, wait);
+        }
+    }
+}
+
+/// May the consumer of a reader have more in flight in its group? `true` if the group is lost: that is no lack of room.
+fn has_room_in(group: Option<&Group>, reader: &GroupReader) -> bool {
+    group.is_none_or(|group| {
+        let bound = group.options().max_pending_per_consumer;
+        bound == 0 || group.find(&reader.consumer).is_none_or(|of| group.consumer(of).pending < bound)
+    })
+}
+
+/// Where readers are that may be carried out again.
+enum Source<'a> {
+    /// Those that read a key for no group.
+    Plain(usize, &'a [u8]),
+    /// Those of a group.
+    Group(&'a Place),
+}
+
+/// What is asked about readers in one go.
+#[derive(Clone, Copy)]
+struct Round {
+    what: Signal,
+    /// Something happened at other keys as well: those that wait for several may gain there.
+    several: bool,
+    /// Readers with newer tickets have been looked at.
+    newest: u64,
+}
+
+/// What there is for readers of a group.
+#[derive(Default)]
+struct Offer {
+    /// The group is not there: they get an error, or make it.
+    is_lost: bool,
+    now_ms: u64,
+    /// There is something that the group was not given, or passed over and may have now.
+    is_fresh: bool,
+    /// The bound on the group lets more in.
+    has_room: bool,
+    /// Something was released.
+    has_released: bool,
+    /// The last delivery that is longest ago of what consumers have, if anyone wants to know.
+    oldest_ms: Option<u64>,
+}
+
+impl Offer {
+    /// Whom it serves. `crowded`: the bound on the group let nothing in before.
+    fn gain(&self, round: Round, crowded: bool) -> Gain {
+        let what = round.what;
+        let is_news = match what {
+            Signal::Any | Signal::New | Signal::Held | Signal::Claimable => self.is_fresh,
+            Signal::Room => self.is_fresh && crowded,
+            Signal::Pending | Signal::Idle => false,
+        };
+        let claims_all = (self.has_released || (is_news && what.is_for_claims())) && self.has_room;
+        let age_ms = self.oldest_ms.and_then(|ms| self.now_ms.checked_sub(ms));
+        Gain {
+            everyone: self.is_lost,
+            several: round.several,
+            open: is_news && self.has_room && !what.is_for_claims(),
+            no_ack: is_news && !what.is_for_claims() && what != Signal::Room,
+            claims_up_to_ms: if claims_all { Some(u64::MAX) } else { age_ms },
         }
     }
 
-    /// A read that waits on keeps the deadline it had, and its place if it has a ticket for it.
-    fn wait_on(&mut self, index: ClientIndex, deadline_ms: Option<u64>, ticket: Option<u64>) {
-        let Some(mut wait) = self.stop_waiting(index) else { return };
-        wait.deadline_ms = deadline_ms;
-        wait.ticket = ticket.unwrap_or(wait.ticket);
-        self.blocked.add(index, &wait);
-        if let Some(client) = self.client_mut(index) {
-            client.wait = Some(wait);
+    /// Has a reader with CLAIM come to the end of its wait before anything was old enough for it?
+    fn is_late(&self, reader: &GroupReader, end_ms: u64) -> bool {
+        let idle_ms = reader.claim_idle_ms.unwrap_or(0);
+        let old_enough_ms = self.oldest_ms.map_or(u64::MAX, |ms| ms.saturating_add(idle_ms));
+        end_ms <= self.now_ms && end_ms <= old_enough_ms && !(self.has_released && self.has_room)
+    }
+
+    /// When someone who asks for so many idle ms can gain (Unix ms), if time decides it.
+    fn look_ms(&self, idle_ms: u64) -> Option<u64> {
+        if self.has_released && self.has_room {
+            return Some(self.now_ms);
         }
+        self.oldest_ms.map(|ms| ms.saturating_add(idle_ms).max(self.now_ms))
     }
 }

@@ -103,12 +103,16 @@ impl Decoder {
     }
 
     /// A header line from `at` on: its number, and where the next line begins.
+    #[inline]
     fn number_line(&self, input: &[u8], too_long: &'static str) -> Result<(Option<i64>, usize), Step> {
         let line = &input[self.at..];
-        // Most headers are a digit or two: look before searching.
-        let end = match line {
-            [_, d, b'\r', ..] if d.is_ascii_digit() => 2,
-            [_, _, _, b'\r', ..] => 3,
+        // Most headers are a digit or two: those are read without a search.
+        let digit = |byte: u8| i64::from(byte - b'0');
+        let end = match *line {
+            [_, a @ b'0'..=b'9', b'\r', _, ..] => return Ok((Some(digit(a)), self.at + 4)),
+            [_, a @ b'1'..=b'9', b @ b'0'..=b'9', b'\r', _, ..] => {
+                return Ok((Some(10 * digit(a) + digit(b)), self.at + 5));
+            }
             _ => match memchr::memchr(b'\r', line) {
                 Some(end) => end,
                 None if line.len() > INLINE_MAX_BYTES => return Err(broken(format!("ERR Protocol error: {too_long}"))),

@@ -5,7 +5,7 @@ use super::{Group, SETTINGS, Setting};
 /// Every honoured setting with its range and default, by chapter.
 pub fn help_text() -> String {
     let mut text = String::from(
-        "Sizes take the units kb, mb and gb. Settings that only Redis has a use for are accepted and do nothing.\n",
+        "Sizes take the units kb, mb and gb. Settings that only Redis has a use for are accepted and do nothing:\ndocs/settings.md lists them.\n",
     );
     for (group, title) in Group::TITLES {
         text.push_str(&format!("\n{title}\n"));

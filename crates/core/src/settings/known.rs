@@ -140,6 +140,7 @@ pub(super) static KNOWN: &[Known] = &[
     row("ignore-warnings", &[], Form::Text, "", Anytime),
     row("io-threads", &[], Form::Number, "1", Start),
     row("jemalloc-bg-thread", &[], Form::YesNo, "yes", Anytime),
+    row("latency-monitor-threshold", &[], Form::Number, "0", Anytime),
     row("latency-tracking", &[], Form::YesNo, "yes", Anytime),
     row("latency-tracking-info-percentiles", &[], Form::Words, "50 99 99.9", Anytime),
     row("lazyfree-lazy-eviction", &[], Form::YesNo, "no", Anytime),

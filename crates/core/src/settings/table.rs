@@ -387,14 +387,6 @@ pub static SETTINGS: &[Setting] = &[
         Anytime,
         "Another name of busy-reply-threshold",
     ),
-    row(
-        "latency-monitor-threshold",
-        Operation,
-        integer!(latency_monitor_threshold_ms, 0, i64::MAX),
-        "0",
-        Anytime,
-        "Milliseconds from which a delay is kept; 0 for off",
-    ),
 ];
 
 /// The policies that Redis knows, in the order of its error text.
@@ -449,7 +441,6 @@ pub(super) fn blank() -> Settings {
         slowlog_log_slower_than_us: 0,
         slowlog_max_len: 0,
         busy_reply_threshold_ms: 0,
-        latency_monitor_threshold_ms: 0,
         known: Default::default(),
     }
 }

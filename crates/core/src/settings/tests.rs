@@ -317,3 +317,22 @@ fn event_classes() {
     assert!(EventClasses::parse(b"KEA").unwrap().has(b'g') && !EventClasses::parse(b"KEA").unwrap().has(b'm'));
     assert_eq!(EventClasses::parse(b"Kq"), None);
 }
+
+/// The list for users and the table say the same: nothing is taken without effect and not told.
+#[test]
+fn settings_without_effect_are_listed() {
+    let document = include_str!("../../../../docs/settings.md");
+    let (_, list) = document.split_once("\n## ").unwrap();
+    let (lists, refused) = list.split_once("## Refused").unwrap();
+    let mut told: Vec<&str> = lists.split('`').skip(1).step_by(2).collect();
+    let rows = refused.lines().filter(|line| line.starts_with("| `"));
+    told.extend(rows.flat_map(|row| row.split('`').skip(1).step_by(2)));
+    let known = known::KNOWN.iter().flat_map(|known| std::iter::once(known.name).chain(known.aliases.iter().copied()));
+    let mut taken: Vec<&str> = known.chain(known::OBSOLETE.iter().copied()).collect();
+    // Older names of lists that hold two rows are told once.
+    for names in [&mut told, &mut taken] {
+        names.sort_unstable();
+        names.dedup();
+    }
+    assert_eq!(told, taken);
+}

@@ -6,23 +6,21 @@
 //! is not pending. Names are kept in byte order, because that is the order in which they show. A consumer that is removed
 //! may leave work for [`Group::reap`]; no answer depends on it.
 
+mod check;
+mod codec;
+mod options;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use crate::id::StreamId;
-use crate::state::codec::{Corrupt, Reader, end_sections, put_bytes, put_id, put_int, put_section, put_uint};
 use crate::state::entries::Entries;
 use crate::state::held::{Held, NOTHING, key_of};
 use crate::state::pending::{ConsumerRef, Pel, Pending, RELEASE_MAX};
 
-mod tag {
-    pub const OPTIONS: u8 = 1;
-    pub const HELD: u8 = 2;
-    pub const TOTALS: u8 = 3;
-    pub const KEYS: u8 = 5;
-}
+pub use options::{GroupOptions, Totals};
 
 /// What a consumer that goes has pending is taken out at once up to so many entries.
 const REAPED_AT_ONCE: u64 = 32;
@@ -47,72 +45,6 @@ pub struct Consumer {
     pub active_ms: Option<u64>,
     /// Entries it has pending.
     pub pending: u64,
-}
-
-/// What XGROUP CREATE and CFGSET set. A part that is not used takes no place in snapshots.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct GroupOptions {
-    /// Most entries that consumers may have pending together; 0 = no bound.
-    pub max_pending: u64,
-    /// Most entries that one consumer may have pending; 0 = no bound.
-    pub max_pending_per_consumer: u64,
-    /// The field by whose value entries are kept in order; never empty.
-    pub key_field: Option<Arc<[u8]>>,
-}
-
-impl GroupOptions {
-    /// Does the group bound what is in flight?
-    #[inline]
-    pub fn limits(&self) -> bool {
-        self.max_pending != 0 || self.max_pending_per_consumer != 0
-    }
-
-    /// Appends the options; nothing when none is set.
-    pub fn encode(&self, out: &mut Vec<u8>) {
-        if *self != GroupOptions::default() {
-            put_uint(out, self.max_pending);
-            put_uint(out, self.max_pending_per_consumer);
-            if let Some(field) = &self.key_field {
-                put_bytes(out, field);
-            }
-        }
-    }
-
-    /// Reads what [`GroupOptions::encode`] wrote.
-    pub fn decode(mut reader: Reader<'_>) -> Result<GroupOptions, Corrupt> {
-        let what = "options of a consumer group";
-        if reader.is_empty() {
-            return Ok(GroupOptions::default());
-        }
-        let (max_pending, max_pending_per_consumer) = (reader.uint(what)?, reader.uint(what)?);
-        let key_field = if reader.is_empty() { None } else { Some(reader.bytes(what)?.into()) };
-        let options = GroupOptions { max_pending, max_pending_per_consumer, key_field };
-        if reader.is_empty() { Ok(options) } else { Err(Corrupt { what }) }
-    }
-}
-
-/// Counts over the life of a group.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
-    /// Entries acknowledged.
-    pub acked: u64,
-    /// Deliveries of entries that had been delivered before.
-    pub redelivered: u64,
-}
-
-impl Totals {
-    fn encode(&self, out: &mut Vec<u8>) {
-        if *self != Totals::default() {
-            put_uint(out, self.acked);
-            put_uint(out, self.redelivered);
-        }
-    }
-
-    fn decode(mut reader: Reader<'_>) -> Result<Totals, Corrupt> {
-        let what = "totals of a consumer group";
-        let totals = Totals { acked: reader.uint(what)?, redelivered: reader.uint(what)? };
-        if reader.is_empty() { Ok(totals) } else { Err(Corrupt { what }) }
-    }
 }
 
 /// A consumer group.
@@ -267,6 +199,17 @@ impl Group {
     /// Number of pending entries that a consumer has.
     pub fn in_flight(&self) -> u64 {
         self.pel.len() - self.released - self.deferred.len() as u64
+    }
+
+    /// When the entry that a consumer has had for longest was delivered (Unix ms). A look into parts of the list only where
+    /// something that nobody has stands before all that consumers have.
+    pub fn oldest_owned_ms(&self, now_ms: u64) -> Option<u64> {
+        let in_front = self.released > 0 || self.next_due_ms().is_some_and(|due_ms| due_ms <= now_ms);
+        if in_front {
+            return self.pel.oldest_owned(now_ms, 1).first().map(|pending| pending.delivered_ms);
+        }
+        // Those that wait for their time stand in the future.
+        self.pel.oldest_time().filter(|&ms| ms <= now_ms)
     }
 
     /// The next number in the order of release.
@@ -541,143 +484,5 @@ impl Group {
         // A snapshot that still shares what is held frees it itself.
         let holds = self.held.as_mut().and_then(Arc::get_mut).is_some_and(|held| held.free_some(FREED_AT_ONCE));
         holds || !(self.consumers.is_empty() && self.deferred.is_empty())
-    }
-
-    /// Appends the group in its canonical form: equal groups, equal bytes.
-    pub fn encode(&self, out: &mut Vec<u8>) {
-        put_id(out, self.last_delivered);
-        put_int(out, self.entries_read.map_or(-1, |n| n as i64));
-        // References are an accident of history; in the canonical form a consumer's number is its place by name.
-        put_uint(out, self.by_name.len() as u64);
-        let mut renumbered = Group { last_delivered: self.last_delivered, ..Group::default() };
-        let mut in_order = true;
-        for (place, (of, consumer)) in self.consumers().enumerate() {
-            put_bytes(out, &consumer.name);
-            put_uint(out, consumer.seen_ms);
-            put_int(out, consumer.active_ms.map_or(-1, |ms| ms as i64));
-            in_order &= of.0 as usize == place;
-        }
-        if in_order {
-            self.pel.encode(out);
-            return self.encode_parts(out);
-        }
-        let mut places = vec![ConsumerRef(u32::MAX); self.consumers.len()];
-        for (place, (of, _)) in self.consumers().enumerate() {
-            places[of.0 as usize] = ConsumerRef(place as u32);
-        }
-        for pending in self.pel.range(StreamId::MIN) {
-            let consumer = match pending.consumer {
-                ConsumerRef::NOBODY => ConsumerRef::NOBODY,
-                of => places[of.0 as usize],
-            };
-            renumbered.pel.put(Pending { consumer, ..pending });
-        }
-        renumbered.pel.encode(out);
-        self.encode_parts(out);
-    }
-
-    /// What was released or deferred stands in the pending list; the counts follow from it.
-    fn encode_parts(&self, out: &mut Vec<u8>) {
-        put_section(out, tag::OPTIONS, |out| self.options.encode(out));
-        put_section(out, tag::HELD, |out| self.held().encode(out));
-        put_section(out, tag::TOTALS, |out| self.totals.encode(out));
-        let is_pending = |id| self.stale_keys.is_none() || self.pel.contains(id);
-        put_section(out, tag::KEYS, |out| self.held().encode_keys(out, is_pending));
-        end_sections(out);
-    }
-
-    /// Reads what [`Group::encode`] wrote.
-    pub fn decode(reader: &mut Reader<'_>) -> Result<Group, Corrupt> {
-        let what = "consumer group";
-        let last_delivered = reader.id(what)?;
-        let entries_read = u64::try_from(reader.int(what)?).ok();
-        let mut group = Group::new(last_delivered, entries_read);
-        for _ in 0..reader.count(what)? {
-            let name = reader.bytes(what)?;
-            let seen_ms = reader.uint(what)?;
-            let active_ms = u64::try_from(reader.int(what)?).ok();
-            if group.find(name).is_some() {
-                return Err(Corrupt { what: "consumer named twice" });
-            }
-            let of = group.ensure_consumer(name, seen_ms);
-            group.consumer_mut(of).active_ms = active_ms;
-        }
-        let pel = Pel::decode(reader)?;
-        for pending in pel.range(StreamId::MIN) {
-            let known = group.consumers.get(pending.consumer.0 as usize).is_some_and(Option::is_some);
-            if !known && pending.consumer != ConsumerRef::NOBODY {
-                return Err(Corrupt { what: "pending entry of an unknown consumer" });
-            }
-            group.note_put(&pending);
-        }
-        group.pel = pel;
-        while let Some((tag, part)) = reader.section(what)? {
-            match tag {
-                tag::OPTIONS => group.options = GroupOptions::decode(part)?,
-                tag::HELD => Arc::make_mut(group.held.get_or_insert_default()).decode(part)?,
-                tag::TOTALS => group.totals = Totals::decode(part)?,
-                tag::KEYS => Arc::make_mut(group.held.get_or_insert_default()).decode_keys(part)?,
-                _ => return Err(Corrupt { what: "unknown part of a consumer group" }),
-            }
-        }
-        Ok(group)
-    }
-
-    /// Every invariant.
-    pub fn check(&self) -> Result<(), String> {
-        self.pel.check()?;
-        let is_stale = |id| self.stale_keys.is_some_and(|(from, to)| id >= from && id <= to);
-        self.held().check(|id| self.pel.contains(id), is_stale)?;
-        if let Some(last) = self.held().last().filter(|&last| last > self.last_delivered) {
-            return Err(format!("{last} is held beyond the position {}", self.last_delivered));
-        }
-        let mut counts = vec![0u64; self.consumers.len()];
-        let (mut released, mut deferred) = (0, 0);
-        for pending in self.pel.range(StreamId::MIN) {
-            if pending.is_released() {
-                released += 1;
-                if pending.delivered_ms > self.last_release {
-                    return Err(format!("{} is beyond the last number in the order of release", pending.id));
-                }
-                continue;
-            }
-            if pending.is_deferred() {
-                deferred += 1;
-                if !self.deferred.contains(&(pending.delivered_ms, pending.id)) {
-                    return Err(format!("{} is deferred and not listed by its time", pending.id));
-                }
-                continue;
-            }
-            let slot = counts.get_mut(pending.consumer.0 as usize);
-            *slot.ok_or_else(|| format!("{} is pending for an unknown consumer", pending.id))? += 1;
-        }
-        if (released, deferred) != (self.released, self.deferred.len()) {
-            return Err(format!(
-                "{released} released, {deferred} deferred, noted as {}, {}",
-                self.released,
-                self.deferred()
-            ));
-        }
-        for (at, count) in counts.into_iter().enumerate() {
-            match &self.consumers[at] {
-                Some(consumer) if consumer.pending != count => {
-                    return Err(format!("consumer {at} counts {} pending, has {count}", consumer.pending));
-                }
-                Some(consumer) if self.by_name.get(&consumer.name).map(|of| of.0 as usize) != Some(at) => {
-                    return Err(format!("consumer {at} is not found by its name"));
-                }
-                None if count > 0 => return Err(format!("removed consumer {at} has {count} pending")),
-                _ => {}
-            }
-        }
-        if self.by_name.len() != self.consumers.iter().flatten().count() {
-            return Err("names and consumers differ in number".to_owned());
-        }
-        let is_free = |of: &ConsumerRef| self.consumers.get(of.0 as usize).is_some_and(Option::is_none);
-        let empty = self.free.len() + self.pel.passing_count();
-        if self.by_name.len() + empty != self.consumers.len() || !self.free.iter().all(is_free) {
-            return Err("the freed places are not the empty ones".to_owned());
-        }
-        Ok(())
     }
 }

@@ -10,6 +10,7 @@
 //! lanes; a lane is there only as long as it has something.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::id::StreamId;
@@ -131,6 +132,12 @@ impl Held {
     /// The waiting ones that may be given, in stream order.
     pub fn ready(&self) -> impl Iterator<Item = StreamId> {
         self.ready.iter().copied()
+    }
+
+    /// What waits next behind the key of an entry that waits; `None` without a key.
+    pub fn next_behind(&self, id: StreamId) -> Option<StreamId> {
+        let lane = self.lanes.get(self.waiting_keys.get(&id)?)?;
+        lane.waiting.range((Bound::Excluded(id), Bound::Unbounded)).next().copied()
     }
 
     /// Is there one that may be given as far as keys go?

@@ -94,30 +94,30 @@ impl Stream {
         self.groups.values().map(|group| group.last_delivered).min()
     }
 
-    /// Entries below this ID are beyond the bounds at `now_ms`; `None` if none is.
-    pub fn bound_at(&self, now_ms: u64) -> Option<StreamId> {
+    /// Entries up to this ID, it included, are beyond the bounds at `now_ms`; `None` if none is.
+    pub fn last_beyond(&self, now_ms: u64) -> Option<StreamId> {
         let retention = &self.retention;
         if !retention.trims() {
             return None;
         }
         let entries = &self.entries;
         let first = entries.first_id()?;
-        let mut bound = StreamId::MIN;
+        let mut last = StreamId::MIN;
         if !retention.discard_new {
             let surplus = if retention.max_len > 0 { entries.len().saturating_sub(retention.max_len) } else { 0 };
             if surplus > 0 {
-                bound = entries.nth(surplus).or_else(|| entries.last_id().map(after))?;
+                last = entries.nth(surplus - 1)?;
             }
             let excess =
                 if retention.max_bytes > 0 { entries.payload_bytes().saturating_sub(retention.max_bytes) } else { 0 };
             if excess > 0 {
-                bound = bound.max(entries.after_bytes(excess)?);
+                last = last.max(entries.last_of_bytes(excess)?);
             }
         }
         if retention.ages() && now_ms >= retention.max_age_ms {
-            bound = bound.max(StreamId::new(now_ms - retention.max_age_ms + 1, 0));
+            last = last.max(StreamId::new(now_ms - retention.max_age_ms, u64::MAX));
         }
-        (bound > first).then_some(bound)
+        (last >= first).then_some(last)
     }
 
     /// When the first entry is too old (Unix ms); `None` if it never will be.

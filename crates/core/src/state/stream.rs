@@ -241,6 +241,11 @@ impl Stream {
         self.groups.values().all(|group| group.is_done(id))
     }
 
+    /// Is every group done with the entry once it is not pending in the group of that name any more?
+    pub fn is_free_without(&self, name: &[u8], id: StreamId) -> bool {
+        self.groups.iter().all(|(of, group)| if **of == *name { group.last_delivered >= id } else { group.is_done(id) })
+    }
+
     /// Appends the stream in its canonical form: equal streams, equal bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
         put_id(out, self.last_id);

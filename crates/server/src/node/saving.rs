@@ -129,16 +129,15 @@ impl Node {
                 saving.base + (changes - saving.base_changes)
             };
             let position = saving.position;
-            let state = self.engine.state_mut();
-            state.snapshot_begin();
-            let now_ms = state.last_ms.max(now_ms);
+            self.engine.snapshot_begin();
+            let now_ms = self.engine.state().last_ms.max(now_ms);
             self.commits.want_sync(if self.engine.log.is_enabled() { position } else { 0 });
             turn.snapshot.push(SnapshotStep::Begin { position, now_ms });
         }
         if self.saving.stage == Stage::Taking {
             let behind = self.saving.handed - self.saving.written >= BEHIND_MAX;
             let n = if behind { 0 } else { KEYS_PER_TURN };
-            let (keys, complete) = self.engine.state_mut().snapshot_continue(n);
+            let (keys, complete) = self.engine.snapshot_continue(n);
             if !keys.is_empty() {
                 self.saving.handed += keys.len() as u64;
                 turn.snapshot.push(SnapshotStep::Keys(keys));
@@ -171,7 +170,7 @@ impl Node {
     /// The snapshot is on disk, or it is not going to be.
     pub fn on_snapshot_ended(&mut self, ok: bool, now_ms: u64) {
         if self.saving.stage == Stage::Taking {
-            self.engine.state_mut().snapshot_abort();
+            self.engine.snapshot_abort();
         }
         let saving = &mut self.saving;
         saving.stage = Stage::Idle;

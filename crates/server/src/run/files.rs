@@ -10,7 +10,6 @@ use impel_core::engine::facts::Facts;
 use super::Server;
 use crate::clock::Clock;
 use crate::disk::{DataDir, RealDisk};
-use crate::memory;
 use crate::node::{SnapshotStep, Turn};
 use crate::saver::{Saved, Saver};
 use crate::snapshots::{self, SnapshotError};
@@ -32,11 +31,12 @@ impl Server {
     }
 
     fn committed(&mut self, done: Done) {
-        let Done { bytes, end, synced, result } = done;
+        let Done { bytes, end, log_bytes, synced, result } = done;
         match result {
             Ok(()) => {
                 self.node.on_committed(end, synced, bytes);
                 self.observed.log_position.set(end);
+                self.observed.log_bytes.set(log_bytes);
             }
             Err(error) => {
                 self.node.on_commit_failed();
@@ -122,34 +122,28 @@ impl Server {
             if self.exit == Some(false) {
                 return false;
             }
-            let now_us = self.clock.read();
-            let observed = self.observed.clone();
-            let stopwatch = self.clock.stopwatch();
-            let elapsed_us = || stopwatch.elapsed_us();
-            let facts = Facts {
-                now_ms: now_us / 1000,
-                now_us,
-                used_memory: memory::used_bytes(),
-                elapsed_us: &elapsed_us,
-                host: &*observed,
-            };
-            let Turn { commit, snapshot, requests, .. } = self.node.end_turn(&facts);
-            self.later.extend(requests);
-            let committing = commit.is_some();
-            if let (Some(commit), Some(syncer)) = (commit, &self.syncer) {
-                syncer.commit(commit);
-            }
-            let stepped = !snapshot.is_empty();
-            for step in snapshot {
-                self.snapshot_step(step, facts.now_ms);
-            }
+            let worked = self.with_facts(Self::work);
             if over(self) {
                 return true;
             }
-            if !committing && !stepped {
+            if !worked {
                 std::thread::sleep(Duration::from_micros(200));
             }
         }
+    }
+
+    /// What a turn does for the disk; answers whether there was anything to do.
+    fn work(&mut self, facts: &Facts<'_>) -> bool {
+        let Turn { commit, snapshot, requests, .. } = self.node.end_turn(facts);
+        self.later.extend(requests);
+        let has_work = commit.is_some() || !snapshot.is_empty();
+        if let (Some(commit), Some(syncer)) = (commit, &self.syncer) {
+            syncer.commit(commit);
+        }
+        for step in snapshot {
+            self.snapshot_step(step, facts.now_ms);
+        }
+        has_work
     }
 
     /// Writes a snapshot and waits for it. Answers whether it was written.
@@ -208,7 +202,7 @@ impl Server {
         self.syncer = None;
         let seed = self.seed;
         let engine = self.node.engine_mut();
-        engine.state_mut().forget(seed);
+        engine.forget(seed);
         let opened = match startup::load(self.dir.clone(), engine) {
             Ok(opened) => opened,
             Err(error) => {

@@ -50,13 +50,16 @@ pub struct Failure {
     pub what: String,
 }
 
-/// Plays a seed's sequence.
+/// Plays a seed's sequence; answers how many commands were compared.
 ///
 /// # Errors
 /// The story of the first failure, with a short script.
-pub fn play_seed(seed: u64, steps: usize, setup: &Setup) -> Result<(), String> {
+pub fn play_seed(seed: u64, steps: usize, setup: &Setup) -> Result<usize, String> {
     let steps = Generator::new(seed, Profile::SIMULATED).steps(steps);
-    let Err(failure) = play(&steps, setup) else { return Ok(()) };
+    let failure = match play(&steps, setup) {
+        Ok(commands) => return Ok(commands),
+        Err(failure) => failure,
+    };
     let short = shrink(&steps[..=failure.step], |candidate| play(candidate, setup).is_err());
     let failure = play(&short, setup).err().unwrap_or(failure);
     let script: Vec<String> = short.iter().map(Step::to_string).collect();
@@ -106,13 +109,14 @@ struct World {
     clients: Vec<ClientIndex>,
     records: Vec<u8>,
     slow: Option<Slow>,
+    commands: usize,
 }
 
-/// Plays steps on a new engine and a new model.
+/// Plays steps on a new engine and a new model; answers how many commands were compared.
 ///
 /// # Errors
 /// The first step after which they differ, or an invariant does not hold.
-pub fn play(steps: &[Step], setup: &Setup) -> Result<(), Failure> {
+pub fn play(steps: &[Step], setup: &Setup) -> Result<usize, Failure> {
     let mut world = World {
         engine: new_engine(setup.lag),
         setup: *setup,
@@ -120,13 +124,16 @@ pub fn play(steps: &[Step], setup: &Setup) -> Result<(), Failure> {
         clients: Vec::new(),
         records: Vec::new(),
         slow: None,
+        commands: 0,
     };
+    world.model.resp3 = setup.resp3.to_vec();
     world.engine.log.enable(0);
     world.connect();
     for (at, step) in steps.iter().enumerate() {
         world.step(step).map_err(|what| Failure { step: at, what })?;
     }
-    world.replay().map_err(|what| Failure { step: steps.len().saturating_sub(1), what })
+    world.replay().map_err(|what| Failure { step: steps.len().saturating_sub(1), what })?;
+    Ok(world.commands)
 }
 
 fn encode(words: &[Vec<u8>]) -> Vec<u8> {
@@ -161,7 +168,7 @@ impl World {
     fn received(&mut self, client: usize) -> Vec<u8> {
         let output = &mut self.engine.client_mut(self.clients[client]).expect("it stays open").output;
         let bytes = output.ready(u64::MAX).to_vec();
-        output.advance(bytes.len());
+        self.engine.on_sent(self.clients[client], bytes.len());
         bytes
     }
 
@@ -171,6 +178,7 @@ impl World {
             // What stands behind a read that waits would only wait as well.
             Step::Command { client, .. } if self.model.waits(*client) => Vec::new(),
             Step::Command { client, words } => {
+                self.commands += 1;
                 if (self.setup.lose)(words) {
                     lost = Some(*client);
                 } else {
@@ -181,7 +189,7 @@ impl World {
             }
             Step::Pass { ms, tick } => {
                 let waits = (0..self.clients.len()).any(|client| self.model.waits(client));
-                let replies = self.model.pass(*ms);
+                let replies = self.model.pass(*ms, *tick);
                 if *tick || waits {
                     self.turn(|engine, facts| engine.tick(facts));
                 }
@@ -190,7 +198,7 @@ impl World {
             Step::SlowSnapshot => {
                 if self.slow.is_none() {
                     self.slow = Some(Slow { digest: check::digest(self.engine.state()), taken: Vec::new() });
-                    self.engine.state_mut().snapshot_begin();
+                    self.engine.snapshot_begin();
                 }
                 Vec::new()
             }
@@ -216,7 +224,10 @@ impl World {
             }
         }
         check::check(self.engine.state())?;
-        self.engine.state_mut().free_one();
+        if let Some(client) = self.model.overlooked() {
+            return Err(format!("client {client} waits, though it could be served"));
+        }
+        self.engine.free_one();
         self.go_on_with_snapshot()?;
         self.take_records();
         Ok(())
@@ -230,7 +241,7 @@ impl World {
 
     fn go_on_with_snapshot(&mut self) -> Result<(), String> {
         let Some(slow) = &mut self.slow else { return Ok(()) };
-        let (keys, done) = self.engine.state_mut().snapshot_continue(1);
+        let (keys, done) = self.engine.snapshot_continue(1);
         keys.iter().for_each(|key| snapshot::encode(key, &mut slow.taken));
         if !done {
             return Ok(());
@@ -248,7 +259,7 @@ impl World {
         let mut reader = Reader::new(taken);
         while !reader.is_empty() {
             let key: Captured = snapshot::decode(&mut reader).map_err(|e| format!("a snapshot is corrupt: {e:?}"))?;
-            engine.state_mut().restore(key, 0);
+            engine.restore(key, 0);
         }
         check::check(engine.state()).map_err(|why| format!("after a snapshot: {why}"))?;
         Ok(engine)
@@ -256,13 +267,13 @@ impl World {
 
     fn restart(&mut self) -> Result<(), String> {
         self.take_records();
-        self.engine.state_mut().snapshot_abort();
+        self.engine.snapshot_abort();
         self.slow = None;
         let digest = check::digest(self.engine.state());
-        self.engine.state_mut().snapshot_begin();
+        self.engine.snapshot_begin();
         let mut taken = Vec::new();
         loop {
-            let (keys, done) = self.engine.state_mut().snapshot_continue(2);
+            let (keys, done) = self.engine.snapshot_continue(2);
             keys.iter().for_each(|key| snapshot::encode(key, &mut taken));
             if done {
                 break;

@@ -3,9 +3,10 @@
 //! `IMPEL_SIM_SEEDS=N` plays N seeds instead of the fixed few, `IMPEL_SIM_FIRST=S` from seed S on.
 
 use super::*;
+use crate::model::Content;
 use crate::model::value::Value;
 
-const SEEDS: u64 = 400;
+const SEEDS: u64 = 200;
 const STEPS: usize = 400;
 
 fn from_environment(name: &str, default: u64) -> u64 {
@@ -15,11 +16,14 @@ fn from_environment(name: &str, default: u64) -> u64 {
 #[test]
 fn the_engine_says_what_the_model_says() {
     let first = from_environment("IMPEL_SIM_FIRST", 1);
-    for seed in first..first + from_environment("IMPEL_SIM_SEEDS", SEEDS) {
-        if let Err(story) = play_seed(seed, STEPS, &Setup::of(seed)) {
-            panic!("{story}");
+    let (seeds, mut commands) = (from_environment("IMPEL_SIM_SEEDS", SEEDS), 0);
+    for seed in first..first + seeds {
+        match play_seed(seed, STEPS, &Setup::of(seed)) {
+            Ok(compared) => commands += compared,
+            Err(story) => panic!("{story}"),
         }
     }
+    println!("{seeds} sequences, {commands} commands");
 }
 
 #[test]
@@ -40,6 +44,7 @@ fn a_lost_acknowledgement_is_found_and_told_shortly() {
 fn every_command_gets_somewhere() {
     use std::collections::BTreeMap;
     let mut counts: BTreeMap<String, [usize; 3]> = BTreeMap::new();
+    let mut states = [0; 4];
     for seed in 0..20 {
         let mut model = Model::new(START_MS, NODE_MAX, Lag::Compat);
         for step in Generator::new(seed, Profile::SIMULATED).steps(STEPS) {
@@ -60,9 +65,19 @@ fn every_command_gets_somewhere() {
                     };
                     counts.entry(name).or_default()[class] += 1;
                 }
-                Step::Pass { ms, .. } => drop(model.pass(ms)),
+                Step::Pass { ms, tick } => drop(model.pass(ms, tick)),
                 Step::Restart => model.disconnect_all(),
                 Step::SlowSnapshot | Step::Replay => {}
+            }
+            let groups = model.keys.values().filter_map(|key| match &key.content {
+                Content::Stream(stream) => Some(stream.groups.values()),
+                Content::Text(_) => None,
+            });
+            for group in groups.flatten() {
+                let delayed = group.next_held().is_some();
+                let all =
+                    [delayed, group.held.len() > usize::from(delayed), group.released() > 0, group.deferred() > 0];
+                states.iter_mut().zip(all).for_each(|(count, is)| *count += usize::from(is));
             }
         }
     }
@@ -73,6 +88,8 @@ fn every_command_gets_somewhere() {
         })
         .collect();
     println!("{}", table.join("\n"));
+    println!("groups with delayed, waiting, released, deferred entries: {states:?}");
+    assert!(states.iter().all(|count| *count > 300), "{states:?}");
     for name in [
         "XADD",
         "XREADGROUP",
@@ -86,6 +103,11 @@ fn every_command_gets_somewhere() {
         "XPENDING",
         "XREAD",
         "XINFO GROUPS",
+        "XINFO GROUPSTATS",
+        "XNACK",
+        "XADDM",
+        "XCFGSET",
+        "XGROUP CFGSET",
     ] {
         assert!(counts[name][2] > 30 && counts[name][0] > 0, "{name}: {:?}", counts[name]);
     }

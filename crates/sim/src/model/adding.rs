@@ -1,11 +1,12 @@
-//! Adding and removing entries: XADD, XTRIM, XSETID, XDEL, XDELEX, XACK, XACKDEL.
+//! Adding and trimming: XADD, XADDM, XTRIM, XSETID.
 
 use super::Model;
+use super::retention::{bytes_of, content_iid};
 use super::stream::{Id, Mode, Threshold, Trimming};
 use super::value::{Answer, Value};
 use super::words::{self, SYNTAX, Words, error, integer, is};
 
-fn mode(word: &[u8]) -> Option<Mode> {
+pub fn mode(word: &[u8]) -> Option<Mode> {
     [("KEEPREF", Mode::Keep), ("DELREF", Mode::Delete), ("ACKED", Mode::Acked)]
         .into_iter()
         .find_map(|(name, mode)| is(word, name).then_some(mode))
@@ -75,73 +76,252 @@ impl Options {
     }
 }
 
+#[derive(Clone, Copy)]
 enum Wanted {
     Auto,
     AutoSequence(u64),
     This(Id),
 }
 
-pub fn xadd(model: &mut Model, words: &Words) -> Answer {
-    let arity = || error("ERR wrong number of arguments for 'xadd' command");
-    let (mut options, mut no_make, mut at) = (Options::default(), false, 2);
-    while at < words.len() {
-        if is(&words[at], "NOMKSTREAM") {
-            no_make = true;
-            at += 1;
-        } else if options.mode.is_none() && mode(&words[at]).is_some() {
-            options.mode = mode(&words[at]);
-            at += 1;
-        } else {
-            match options.take(words, at)? {
-                same if same == at => break,
-                next => at = next,
-            }
+impl Wanted {
+    fn parse(word: &[u8]) -> Result<Wanted, Vec<u8>> {
+        if word == b"*" {
+            return Ok(Wanted::Auto);
         }
-    }
-    let wanted = match words.get(at) {
-        None => None,
-        Some(word) if word == b"*" => Some(Wanted::Auto),
-        Some(word) => Some(match word.strip_suffix(b"-*") {
+        Ok(match word.strip_suffix(b"-*") {
             Some(ms) => Wanted::AutoSequence(words::ms_of(ms)?),
             None => Wanted::This(words::id(word)?),
-        }),
+        })
+    }
+
+    fn after(self, last: Id, now: u64) -> Result<Id, Vec<u8>> {
+        if last == Id::MAX {
+            return error("ERR The stream has exhausted the last possible ID, unable to add more items");
+        }
+        let id = match self {
+            Wanted::This(id) => id,
+            Wanted::Auto if now > last.0 => Id(now, 0),
+            Wanted::Auto => last.next(),
+            Wanted::AutoSequence(ms) if ms == last.0 && last.1 < u64::MAX => last.next(),
+            Wanted::AutoSequence(ms) => Id(ms, 0),
+        };
+        if id <= last {
+            return error("ERR The ID specified in XADD is equal or smaller than the target stream top item");
+        }
+        Ok(id)
+    }
+}
+
+/// Takes DELAY or NOTBEFORE; answers the place after it, the same if there is none.
+fn delay(due: &mut Option<u64>, words: &Words, at: usize, now: u64) -> Result<usize, Vec<u8>> {
+    let Some(value) = words.get(at + 1) else { return Ok(at) };
+    let ms = words::number(value).filter(|ms| *ms >= 0).map(|ms| ms as u64);
+    let time = if is(&words[at], "DELAY") {
+        let Some(time) = ms.map(|ms| now + ms).filter(|time| *time <= i64::MAX as u64) else {
+            return error("ERR DELAY must be a number of milliseconds, 0 or more");
+        };
+        time
+    } else if is(&words[at], "NOTBEFORE") {
+        let Some(time) = ms else { return error("ERR NOTBEFORE must be a Unix time in milliseconds, 0 or more") };
+        time
+    } else {
+        return Ok(at);
     };
-    let trimming = options.finish(model.node_max)?;
+    if due.is_some() {
+        return error("ERR syntax error, DELAY or NOTBEFORE can be given once");
+    }
+    *due = Some(time);
+    Ok(at + 2)
+}
+
+/// Takes IDMP or IDMPAUTO as the producer and, if it was given, the message; answers as `delay` does.
+fn identity(found: &mut Option<(Vec<u8>, Option<Vec<u8>>)>, words: &Words, at: usize) -> Result<usize, Vec<u8>> {
+    let follow = words.len() - at - 1;
+    let (taken, next) = if is(&words[at], "IDMP") && follow >= 2 {
+        if words[at + 1].is_empty() {
+            return error("ERR IDMP requires a non-empty producer ID");
+        }
+        if words[at + 2].is_empty() {
+            return error("ERR IDMP requires a non-empty idempotent ID");
+        }
+        ((words[at + 1].clone(), Some(words[at + 2].clone())), at + 3)
+    } else if is(&words[at], "IDMPAUTO") && follow >= 1 {
+        if words[at + 1].is_empty() {
+            return error("ERR IDMPAUTO requires a non-empty producer ID");
+        }
+        ((words[at + 1].clone(), None), at + 2)
+    } else {
+        return Ok(at);
+    };
+    if found.is_some() {
+        return error("ERR IDMP/IDMPAUTO specified multiple times");
+    }
+    *found = Some(taken);
+    Ok(next)
+}
+
+/// What stands before the ID of XADD, or before COUNT of XADDM.
+#[derive(Default)]
+struct Before {
+    trim: Options,
+    no_make: bool,
+    due: Option<u64>,
+    identity: Option<(Vec<u8>, Option<Vec<u8>>)>,
+}
+
+impl Before {
+    /// Takes the option at a place; answers the place after it, the same if there is none.
+    fn take(&mut self, words: &Words, at: usize, now: u64, with_identity: bool) -> Result<usize, Vec<u8>> {
+        if is(&words[at], "NOMKSTREAM") {
+            self.no_make = true;
+            return Ok(at + 1);
+        }
+        if self.trim.mode.is_none() && mode(&words[at]).is_some() {
+            self.trim.mode = mode(&words[at]);
+            return Ok(at + 1);
+        }
+        let mut next = self.trim.take(words, at)?;
+        if next == at && with_identity {
+            next = identity(&mut self.identity, words, at)?;
+        }
+        if next == at {
+            next = delay(&mut self.due, words, at, now)?;
+        }
+        Ok(next)
+    }
+}
+
+pub fn xadd(model: &mut Model, words: &Words) -> Answer {
+    let arity = || error("ERR wrong number of arguments for 'xadd' command");
+    let (mut before, mut at, now) = (Before::default(), 2, model.now);
+    while at < words.len() {
+        match before.take(words, at, now, true)? {
+            same if same == at => break,
+            next => at = next,
+        }
+    }
+    let wanted = words.get(at).map(|word| Wanted::parse(word)).transpose()?;
+    let trimming = before.trim.finish(model.node_max)?;
     let fields = words.get(at + 1..).unwrap_or_default();
-    let Some(wanted) = wanted.filter(|_| !fields.is_empty() && fields.len().is_multiple_of(2)) else {
+    let Some(wanted) = wanted else { return arity() };
+    if before.identity.is_some() && !matches!(wanted, Wanted::Auto) {
+        return error("ERR IDMP/IDMPAUTO can be used only with auto-generated IDs");
+    }
+    if fields.is_empty() || !fields.len().is_multiple_of(2) {
         return arity();
-    };
+    }
     if matches!(wanted, Wanted::This(Id::MIN)) {
         return error("ERR The ID specified in XADD must be greater than 0-0");
     }
     let name = &words[1];
-    let last = match model.stream(name)? {
-        Some(stream) => stream.last,
-        None if no_make => return Ok(Value::Null),
-        None => Id::MIN,
-    };
-    if last == Id::MAX {
-        return error("ERR The stream has exhausted the last possible ID, unable to add more items");
+    let stream = model.stream(name)?;
+    if stream.is_none() && before.no_make {
+        return Ok(Value::Null);
     }
-    let id = match wanted {
-        Wanted::This(id) => id,
-        Wanted::Auto if model.now > last.0 => Id(model.now, 0),
-        Wanted::Auto => last.next(),
-        Wanted::AutoSequence(ms) if ms == last.0 && last.1 < u64::MAX => last.next(),
-        Wanted::AutoSequence(ms) => Id(ms, 0),
-    };
-    if id <= last {
-        return error("ERR The ID specified in XADD is equal or smaller than the target stream top item");
+    let message = before.identity.map(|(pid, iid)| (pid, iid.unwrap_or_else(|| content_iid(fields))));
+    if let (Some(stream), Some((pid, iid))) = (stream, &message)
+        && let Some(id) = stream.messages.find(pid, iid, now)
+    {
+        model.stream_mut(name).messages.note_duplicate();
+        return Ok(id.value());
     }
-    let node_max = model.node_max;
+    let id = wanted.after(stream.map_or(Id::MIN, |stream| stream.last), now)?;
+    if let Some(stream) = stream {
+        stream.admit(1, bytes_of(fields))?;
+    }
+    add(model, name, vec![(id, fields.to_vec())], before.due, trimming);
+    if let Some((pid, iid)) = message {
+        model.stream_mut(name).messages.remember(&pid, &iid, id, now, true);
+    }
+    Ok(id.value())
+}
+
+/// Adds entries, and trims.
+fn add(model: &mut Model, name: &[u8], entries: Vec<(Id, Vec<Vec<u8>>)>, due: Option<u64>, trimming: Option<Trimming>) {
+    let (now, node_max) = (model.now, model.node_max);
     let stream = model.make_stream(name);
-    stream.add(id, fields.to_vec(), node_max);
-    if let Some(trimming) = trimming {
-        stream.trim(&trimming);
+    for (id, fields) in entries {
+        stream.add(id, fields, node_max);
+        if let Some(due) = due.filter(|due| *due > now) {
+            stream.entries.get_mut(&id).expect("just added").due = due;
+        }
+        stream.retire();
     }
+    if let Some(trimming) = trimming {
+        trim(model, name, &trimming);
+    }
+    model.stream_mut(name).enforce(now);
     model.touch(name);
     model.signal(name);
-    Ok(id.value())
+}
+
+pub fn xaddm(model: &mut Model, words: &Words) -> Answer {
+    fn arity<T>() -> Result<T, Vec<u8>> {
+        error("ERR wrong number of arguments for 'xaddm' command")
+    }
+    let (mut before, mut at, now) = (Before::default(), 2, model.now);
+    loop {
+        let Some(word) = words.get(at) else { return arity() };
+        if is(word, "COUNT") {
+            break;
+        }
+        match before.take(words, at, now, false)? {
+            same if same == at => return error(SYNTAX),
+            next => at = next,
+        }
+    }
+    let trimming = before.trim.finish(model.node_max)?;
+    let positive = |at: usize, no: &str| match words.get(at) {
+        None => arity(),
+        Some(word) => match integer(word)? {
+            n if n > 0 => Ok(n as usize),
+            _ => error(no),
+        },
+    };
+    let count = positive(at + 1, "ERR COUNT must be > 0")?;
+    at += 2;
+    let mut wanted: Vec<(Wanted, Vec<Vec<u8>>)> = Vec::new();
+    for _ in 0..count {
+        let Some(word) = words.get(at) else { return arity() };
+        let id = Wanted::parse(word)?;
+        let pairs = positive(at + 1, "ERR The number of fields must be > 0")?;
+        let Some(fields) = words.get(at + 2..(at + 2).saturating_add(pairs.saturating_mul(2))) else { return arity() };
+        if matches!(id, Wanted::This(Id::MIN)) {
+            return error("ERR The ID specified in XADD must be greater than 0-0");
+        }
+        wanted.push((id, fields.to_vec()));
+        at += 2 + 2 * pairs;
+    }
+    if at < words.len() {
+        return arity();
+    }
+    let name = &words[1];
+    let stream = model.stream(name)?;
+    if stream.is_none() && before.no_make {
+        return Ok(Value::Null);
+    }
+    let mut last = stream.map_or(Id::MIN, |stream| stream.last);
+    let mut entries = Vec::new();
+    for (wanted, fields) in wanted {
+        last = wanted.after(last, now)?;
+        entries.push((last, fields));
+    }
+    if let Some(stream) = stream {
+        stream.admit(entries.len(), entries.iter().map(|(_, fields)| bytes_of(fields)).sum())?;
+    }
+    let ids = entries.iter().map(|(id, _)| id.value()).collect();
+    add(model, name, entries, before.due, trimming);
+    Ok(Value::Array(ids))
+}
+
+/// Trims a stream that is there; answers how many entries went.
+fn trim(model: &mut Model, name: &[u8], trimming: &Trimming) -> usize {
+    let (removed, losers) = model.stream_mut(name).trim(trimming);
+    losers.iter().for_each(|group| model.freed(name, group));
+    if model.stream_mut(name).retire() || removed > 0 {
+        model.touch(name);
+    }
+    removed
 }
 
 pub fn xtrim(model: &mut Model, words: &Words) -> Answer {
@@ -168,11 +348,7 @@ pub fn xtrim(model: &mut Model, words: &Words) -> Answer {
     if model.stream(name)?.is_none() {
         return Ok(Value::Int(0));
     }
-    let removed = model.stream_mut(name).trim(&trimming);
-    if removed > 0 {
-        model.touch(name);
-    }
-    Ok(Value::count(removed))
+    Ok(Value::count(trim(model, name, &trimming)))
 }
 
 pub fn xsetid(model: &mut Model, words: &Words) -> Answer {
@@ -214,125 +390,4 @@ pub fn xsetid(model: &mut Model, words: &Words) -> Answer {
         stream.max_deleted = deleted;
     }
     Ok(Value::Status("OK"))
-}
-
-fn ids(words: &Words) -> Result<Vec<Id>, Vec<u8>> {
-    words.iter().map(|word| words::id(word)).collect()
-}
-
-pub fn xdel(model: &mut Model, words: &Words) -> Answer {
-    let name = &words[1];
-    if model.stream(name)?.is_none() {
-        return Ok(Value::Int(0));
-    }
-    let ids = ids(&words[2..])?;
-    let stream = model.stream_mut(name);
-    let deleted = ids.into_iter().filter(|id| stream.delete(*id)).count();
-    if deleted > 0 {
-        model.touch(name);
-    }
-    Ok(Value::count(deleted))
-}
-
-pub fn xack(model: &mut Model, words: &Words) -> Answer {
-    let (name, group) = (&words[1], &words[2]);
-    if model.stream(name)?.is_none_or(|stream| !stream.groups.contains_key(group)) {
-        return Ok(Value::Int(0));
-    }
-    let ids = ids(&words[3..])?;
-    let group = model.group_mut(name, group);
-    Ok(Value::count(ids.into_iter().filter(|id| group.pel.remove(id).is_some()).count()))
-}
-
-/// `[KEEPREF|DELREF|ACKED] IDS n id …`, as the mode and the words of the IDs.
-fn block(words: &Words, from: usize) -> Result<(Mode, &Words), Vec<u8>> {
-    let (mut found, mut ids, mut at) = (None, None, from);
-    while at < words.len() {
-        if let Some(mode) = mode(&words[at]) {
-            if found.is_some() {
-                return error(SYNTAX);
-            }
-            found = Some(mode);
-            at += 1;
-        } else if is(&words[at], "IDS") && at + 1 < words.len() {
-            let Some(n) = words::number(&words[at + 1]).filter(|n| *n > 0) else {
-                return error("ERR Number of IDs must be a positive integer");
-            };
-            let rest = &words[at + 2..];
-            if n > rest.len() as i64 {
-                return error("ERR The `numids` parameter must match the number of arguments");
-            }
-            ids = Some(&rest[..n as usize]);
-            at += 2 + n as usize;
-        } else {
-            return error(SYNTAX);
-        }
-    }
-    let Some(ids) = ids else { return error(SYNTAX) };
-    Ok((found.unwrap_or(Mode::Keep), ids))
-}
-
-fn all_missing(words: &Words) -> Answer {
-    Ok(Value::Array(words.iter().map(|_| Value::Int(-1)).collect()))
-}
-
-pub fn xdelex(model: &mut Model, words: &Words) -> Answer {
-    let name = &words[1];
-    model.stream(name)?;
-    let (mode, id_words) = block(words, 2)?;
-    if model.stream(name)?.is_none() {
-        return all_missing(id_words);
-    }
-    let ids = ids(id_words)?;
-    let stream = model.stream_mut(name);
-    let mut deleted_any = false;
-    let mut results = Vec::new();
-    for id in ids {
-        if mode == Mode::Acked && !stream.is_free(id) {
-            results.push(Value::Int(2));
-            continue;
-        }
-        if mode == Mode::Delete {
-            stream.release(id);
-        }
-        let deleted = stream.delete(id);
-        deleted_any |= deleted;
-        results.push(Value::Int(if deleted { 1 } else { -1 }));
-    }
-    if deleted_any {
-        model.touch(name);
-    }
-    Ok(Value::Array(results))
-}
-
-pub fn xackdel(model: &mut Model, words: &Words) -> Answer {
-    let (name, group) = (&words[1], &words[2]);
-    model.stream(name)?;
-    let (mode, id_words) = block(words, 3)?;
-    if model.stream(name)?.is_none_or(|stream| !stream.groups.contains_key(group)) {
-        return all_missing(id_words);
-    }
-    let ids = ids(id_words)?;
-    let stream = model.stream_mut(name);
-    let mut deleted_any = false;
-    let mut results = Vec::new();
-    for id in ids {
-        let pel = &mut stream.groups.get_mut(group).expect("looked at before").pel;
-        if pel.remove(&id).is_none() {
-            results.push(Value::Int(-1));
-            continue;
-        }
-        if mode == Mode::Delete {
-            stream.release(id);
-        }
-        let kept = mode == Mode::Acked && !stream.is_free(id);
-        if !kept {
-            deleted_any |= stream.delete(id);
-        }
-        results.push(Value::Int(if kept { 2 } else { 1 }));
-    }
-    if deleted_any {
-        model.touch(name);
-    }
-    Ok(Value::Array(results))
 }

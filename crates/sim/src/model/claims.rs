@@ -1,8 +1,10 @@
-//! XCLAIM, XAUTOCLAIM, XPENDING.
+//! XCLAIM, XAUTOCLAIM, XNACK, XPENDING.
 
 use super::Model;
-use super::stream::{Group, Id, Pending, Stream};
+use super::group::{Group, Holder, Pending, once_more};
+use super::stream::{Id, Stream};
 use super::value::{Answer, Value};
+use super::waiting::Event;
 use super::words::{self, SYNTAX, Words, error, error_with, integer, is};
 
 fn group_of<'m>(model: &'m Model, name: &[u8], group: &[u8]) -> Result<(&'m Stream, &'m Group), Vec<u8>> {
@@ -11,16 +13,6 @@ fn group_of<'m>(model: &'m Model, name: &[u8], group: &[u8]) -> Result<(&'m Stre
         Some(found) => Ok(found),
         None => error_with(&[b"NOGROUP No such key '", name, b"' or consumer group '", group, b"'"]),
     }
-}
-
-/// How long ago; a time in the future is now.
-fn idle(now: u64, since: u64) -> u64 {
-    now.saturating_sub(since)
-}
-
-/// The count after one more delivery; it stays a number that replies can show.
-fn once_more(count: u64) -> u64 {
-    (count + 1).min(i64::MAX as u64)
 }
 
 pub fn xclaim(model: &mut Model, words: &Words) -> Answer {
@@ -64,27 +56,52 @@ pub fn xclaim(model: &mut Model, words: &Words) -> Answer {
         }
         at += 2;
     }
-    let stream = model.stream_mut(name);
-    let mut group = stream.groups.get(group_name).cloned().expect("asked before");
-    group.position = group.position.max(last_id);
-    let mut claimed = Vec::new();
+    let (mut claimed, mut lost) = (Vec::new(), false);
     for id in ids {
+        let stream = model.stream_mut(name);
+        let group = stream.groups.get_mut(group_name).expect("asked before");
         if !stream.entries.contains_key(&id) {
-            group.pel.remove(&id);
+            lost |= group.pel.remove(&id).is_some();
             continue;
         }
-        let known = group.pel.get(&id);
-        if known.is_none_or(|pending| idle(now, pending.time) < min_idle) && !(known.is_none() && force) {
-            continue;
-        }
-        let before = known.map_or(1, |pending| pending.count);
+        let before = match group.pel.get(&id) {
+            Some(pending) if pending.may_go(now, min_idle) => pending.count,
+            // One that is deferred is taken by force; one that is not pending is made so.
+            Some(Pending { holder: Holder::Deferred(_), count, .. }) if force => *count,
+            None if force => 1,
+            _ => continue,
+        };
         let count = retries.unwrap_or(if ids_only { before } else { once_more(before) });
-        group.pel.insert(id, Pending { owner: consumer.clone(), time, count });
+        stream.claim(group_name, id, consumer, time, count);
         claimed.push(if ids_only { id.value() } else { stream.entry(id) });
     }
-    group.seen(consumer, now, !claimed.is_empty());
-    stream.groups.insert(group_name.clone(), group);
+    model.settle_claim(name, group_name, consumer, !claimed.is_empty(), lost);
+    if time < now {
+        model.signal_event(name, Event::Claimable);
+    }
+    let group = model.group_mut(name, group_name);
+    if last_id > group.position {
+        group.position = last_id;
+        if model.stream_mut(name).retire() {
+            model.touch(name);
+        }
+    }
     Ok(Value::Array(claimed))
+}
+
+impl Model {
+    /// What XCLAIM and XAUTOCLAIM have in common at their end.
+    fn settle_claim(&mut self, name: &[u8], group: &[u8], consumer: &[u8], any: bool, lost: bool) {
+        let now = self.now;
+        if lost {
+            self.freed(name, group);
+        }
+        self.group_mut(name, group).seen(consumer, now, any);
+        if any {
+            self.signal_event(name, Event::Pending);
+            self.signal_event(name, Event::Room);
+        }
+    }
 }
 
 pub fn xautoclaim(model: &mut Model, words: &Words) -> Answer {
@@ -112,29 +129,99 @@ pub fn xautoclaim(model: &mut Model, words: &Words) -> Answer {
     }
     group_of(model, name, group_name)?;
     let stream = model.stream_mut(name);
-    let mut group = stream.groups.get(group_name).cloned().expect("asked before");
+    let group = &stream.groups[group_name];
+    // One that begins where the last one began, which found nothing in reach, is not bound by what it looks at.
+    let again = group.scan_start == Some(start);
     let (mut claimed, mut gone, mut cursor) = (Vec::new(), Vec::new(), Id::MIN);
     let candidates: Vec<Id> = group.pel.keys().copied().filter(|id| *id >= start).collect();
     for (looked, id) in candidates.into_iter().enumerate() {
-        if looked == 10 * count || claimed.len() + gone.len() == count {
+        if (looked == 10 * count && !again) || claimed.len() + gone.len() == count {
             cursor = id;
             break;
         }
         if !stream.entries.contains_key(&id) {
-            group.pel.remove(&id);
+            stream.groups.get_mut(group_name).expect("asked before").pel.remove(&id);
             gone.push(id.value());
             continue;
         }
-        let pending = group.pel.get_mut(&id).expect("it was listed");
-        if idle(now, pending.time) >= min_idle {
+        let pending = &stream.groups[group_name].pel[&id];
+        if pending.may_go(now, min_idle) {
             let count = if ids_only { pending.count } else { once_more(pending.count) };
-            *pending = Pending { owner: consumer.clone(), time: now, count };
+            stream.claim(group_name, id, consumer, now, count);
             claimed.push(if ids_only { id.value() } else { stream.entry(id) });
         }
     }
-    group.seen(consumer, now, !claimed.is_empty());
-    stream.groups.insert(group_name.clone(), group);
+    let nothing = claimed.len() + gone.len() == 0;
+    let told_to_go_on = cursor > Id::MIN && (again || nothing);
+    stream.groups.get_mut(group_name).expect("asked before").scan_start = told_to_go_on.then_some(start);
+    model.settle_claim(name, group_name, consumer, !claimed.is_empty(), !gone.is_empty());
     Ok(Value::Array(vec![cursor.value(), Value::Array(claimed), Value::Array(gone)]))
+}
+
+pub fn xnack(model: &mut Model, words: &Words) -> Answer {
+    let (name, group_name, now) = (&words[1], &words[2], model.now);
+    group_of(model, name, group_name)?;
+    let mode = ["SILENT", "FAIL", "FATAL"].into_iter().find(|mode| is(&words[3], mode));
+    let Some(mode) = mode else { return error("ERR mode must be SILENT, FAIL, or FATAL") };
+    let (mut ids, mut retries, mut force, mut due, mut at) = (None, None, false, None, 4);
+    while at < words.len() {
+        let word = &words[at];
+        let number = words.get(at + 1).map(|value| words::number(value).filter(|n| *n >= 0));
+        if is(word, "FORCE") {
+            force = true;
+            at += 1;
+        } else if is(word, "IDS")
+            && let Some(n) = number
+        {
+            let Some(n) = n.filter(|n| *n > 0) else { return error("ERR numids must be a positive integer") };
+            let rest = &words[at + 2..];
+            if n > rest.len() as i64 {
+                return error("ERR number of IDs doesn't match numids");
+            }
+            ids = Some(&rest[..n as usize]);
+            at += 2 + n as usize;
+        } else if is(word, "RETRYCOUNT")
+            && let Some(n) = number
+        {
+            let Some(n) = n else { return error("ERR Invalid RETRYCOUNT value, must be >= 0") };
+            retries = Some(n as u64);
+            at += 2;
+        } else if is(word, "DELAY")
+            && let Some(ms) = number
+        {
+            let fits = |ms: &i64| now + (*ms as u64) < i64::MAX as u64;
+            let Some(ms) = ms.filter(fits) else {
+                return error("ERR DELAY must be a number of milliseconds, 0 or more");
+            };
+            due = (ms > 0).then_some(now + ms as u64);
+            at += 2;
+        } else {
+            return error_with(&[b"ERR Unrecognized XNACK option '", word, b"'"]);
+        }
+    }
+    let Some(ids) = ids else { return error(SYNTAX) };
+    let ids: Vec<Id> = ids.iter().map(|word| words::id(word)).collect::<Result<_, _>>()?;
+    let stream = model.stream_mut(name);
+    let mut given_back = 0;
+    for id in ids {
+        let before = stream.groups[group_name].pel.get(&id).map(|pending| pending.count);
+        if before.is_none() && !(force && stream.entries.contains_key(&id)) {
+            continue;
+        }
+        let before = before.unwrap_or(0);
+        let count = retries.unwrap_or(match mode {
+            "SILENT" => before.saturating_sub(1),
+            "FAIL" => before,
+            _ => i64::MAX as u64,
+        });
+        stream.give_back(group_name, id, count, due);
+        given_back += 1;
+    }
+    if given_back > 0 {
+        model.signal_event(name, Event::Claimable);
+        model.signal_event(name, Event::Room);
+    }
+    Ok(Value::count(given_back))
 }
 
 pub fn xpending(model: &mut Model, words: &Words) -> Answer {
@@ -166,12 +253,12 @@ pub fn xpending(model: &mut Model, words: &Words) -> Answer {
     let fits = |(id, pending): &(&Id, &Pending)| {
         start <= **id
             && **id <= end
-            && idle(now, pending.time) >= min_idle
-            && rest.get(3).is_none_or(|name| pending.owner == *name)
+            && (!with_idle || pending.may_go(now, min_idle))
+            && rest.get(3).is_none_or(|name| pending.is_of(name))
     };
     let line = |(id, pending): (&Id, &Pending)| {
-        let idle = Value::Int(idle(now, pending.time) as i64);
-        Value::Array(vec![id.value(), Value::bulk(&pending.owner), idle, Value::Int(pending.count as i64)])
+        let idle = Value::Int(pending.idle(now));
+        Value::Array(vec![id.value(), Value::bulk(pending.owner()), idle, Value::Int(pending.count as i64)])
     };
     Ok(Value::Array(group.pel.iter().filter(fits).take(count).map(line).collect()))
 }

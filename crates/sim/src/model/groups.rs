@@ -1,11 +1,13 @@
-//! XGROUP and XINFO.
+//! XGROUP.
 
-use super::stream::{Consumer, Group, Id, Stream};
+use super::Model;
+use super::group::{Consumer, Group};
+use super::stream::{Id, Stream};
 use super::value::{Answer, Value};
+use super::waiting::Event;
 use super::words::{self, Words, error, error_with, integer, is};
-use super::{Lag, Model};
 
-fn misused<T>(words: &Words) -> Result<T, Vec<u8>> {
+pub fn misused<T>(words: &Words) -> Result<T, Vec<u8>> {
     error_with(&[
         b"ERR unknown subcommand or wrong number of arguments for '",
         &words[1],
@@ -15,7 +17,7 @@ fn misused<T>(words: &Words) -> Result<T, Vec<u8>> {
     ])
 }
 
-fn no_group<T>(words: &Words) -> Result<T, Vec<u8>> {
+pub fn no_group<T>(words: &Words) -> Result<T, Vec<u8>> {
     error_with(&[b"NOGROUP No such consumer group '", &words[3], b"' for key name '", &words[2], b"'"])
 }
 
@@ -25,9 +27,38 @@ fn stream_of<'m>(model: &'m Model, words: &Words) -> Result<&'m Stream, Vec<u8>>
     model.stream(&words[2])?.map_or_else(|| error(missing), Ok)
 }
 
-/// Is MKSTREAM there, and what is ENTRIESREAD?
-fn options(words: &Words, create: bool) -> Result<(bool, Option<i64>), Vec<u8>> {
-    let (mut make, mut read, mut at) = (false, None, 5);
+/// What CREATE and CFGSET set for a group.
+#[derive(Clone, PartialEq, Default)]
+struct Settings {
+    max_pending: usize,
+    max_pending_consumer: usize,
+    key_field: Option<Vec<u8>>,
+}
+
+impl Settings {
+    /// Takes the option at a place; answers whether there is one.
+    fn take(&mut self, words: &Words, at: usize) -> Result<bool, Vec<u8>> {
+        let Some(value) = words.get(at + 1) else { return Ok(false) };
+        let bound = || match integer(value)? {
+            n if n < 0 => error("ERR value for MAXPENDING must be 0 or more"),
+            n => Ok(n as usize),
+        };
+        if is(&words[at], "MAXPENDING") {
+            self.max_pending = bound()?;
+        } else if is(&words[at], "MAXPENDING-CONSUMER") {
+            self.max_pending_consumer = bound()?;
+        } else if is(&words[at], "KEYFIELD") {
+            self.key_field = Some(value.clone()).filter(|field| !field.is_empty());
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    }
+}
+
+/// Is MKSTREAM there, and what is ENTRIESREAD? And what is set for the group, if anything is named?
+fn options(words: &Words, create: bool) -> Result<(bool, Option<i64>, Option<Settings>), Vec<u8>> {
+    let (mut make, mut read, mut settings, mut named, mut at) = (false, None, Settings::default(), false, 5);
     while at < words.len() {
         if create && is(&words[at], "MKSTREAM") {
             make = true;
@@ -39,19 +70,22 @@ fn options(words: &Words, create: bool) -> Result<(bool, Option<i64>), Vec<u8>> 
             }
             read = Some(n);
             at += 2;
+        } else if create && settings.take(words, at)? {
+            named = true;
+            at += 2;
         } else {
             return misused(words);
         }
     }
-    Ok((make, read.filter(|n| *n >= 0)))
+    Ok((make, read.filter(|n| *n >= 0), Some(settings).filter(|_| named)))
 }
 
 pub fn create(model: &mut Model, words: &Words) -> Answer {
-    let (make, read) = options(words, true)?;
+    let (make, read, settings) = options(words, true)?;
     if model.stream(&words[2])?.is_none() && !make {
         stream_of(model, words)?;
     }
-    if words.len() > 8 {
+    if words.len() > if settings.is_none() { 8 } else { 14 } {
         return misused(words);
     }
     let stream = model.stream(&words[2])?;
@@ -64,12 +98,62 @@ pub fn create(model: &mut Model, words: &Words) -> Answer {
     }
     let stream = model.make_stream(&words[2]);
     let read = read.map(|n| n.min(stream.added));
-    stream.groups.insert(words[3].clone(), Group { position, read, ..Group::default() });
+    let settings = settings.unwrap_or_default();
+    let set = settings != Settings::default();
+    let Settings { max_pending, max_pending_consumer, key_field } = settings;
+    let group = Group { position, read, max_pending, max_pending_consumer, key_field, ..Group::default() };
+    stream.groups.insert(words[3].clone(), group);
+    retire(model, words);
+    if set {
+        // As CFGSET does: whoever found no room at the key looks again.
+        model.signal_event(&words[2], Event::Room);
+    }
+    Ok(Value::Status("OK"))
+}
+
+/// Lets go of what every group is done with now.
+fn retire(model: &mut Model, words: &Words) {
+    if model.stream_mut(&words[2]).retire() {
+        model.touch(&words[2]);
+    }
+}
+
+pub fn cfgset(model: &mut Model, words: &Words) -> Answer {
+    for at in (4..words.len()).step_by(2) {
+        if !Settings::default().take(words, at)? {
+            return misused(words);
+        }
+    }
+    let Some(group) = stream_of(model, words)?.groups.get(&words[3]) else { return no_group(words) };
+    let old = Settings {
+        max_pending: group.max_pending,
+        max_pending_consumer: group.max_pending_consumer,
+        key_field: group.key_field.clone(),
+    };
+    let mut settings = old.clone();
+    for at in (4..words.len()).step_by(2) {
+        settings.take(words, at)?;
+    }
+    if settings == old {
+        return Ok(Value::Status("OK"));
+    }
+    let stream = model.stream_mut(&words[2]);
+    let mut group = stream.groups.remove(&words[3]).expect("just seen");
+    (group.max_pending, group.max_pending_consumer) = (settings.max_pending, settings.max_pending_consumer);
+    if group.key_field != settings.key_field {
+        group.key_field = settings.key_field;
+        for id in group.pel.keys().copied().collect::<Vec<_>>() {
+            let key = stream.key_of(&group, id);
+            group.pel.get_mut(&id).expect("just listed").key = key;
+        }
+    }
+    stream.groups.insert(words[3].clone(), group);
+    model.freed(&words[2], &words[3]);
     Ok(Value::Status("OK"))
 }
 
 pub fn setid(model: &mut Model, words: &Words) -> Answer {
-    let (_, read) = options(words, false)?;
+    let (_, read, _) = options(words, false)?;
     let stream = stream_of(model, words)?;
     if !stream.groups.contains_key(&words[3]) {
         return no_group(words);
@@ -85,7 +169,10 @@ pub fn setid(model: &mut Model, words: &Words) -> Answer {
     };
     let read = read.map(|n| n.min(stream.added));
     let group = model.group_mut(&words[2], &words[3]);
-    (group.position, group.read) = (position, read);
+    (group.position, group.read, group.moved) = (position, read, true);
+    // What was passed over and stands behind the position again will be come upon again.
+    group.held.retain(|id, _| *id <= position);
+    retire(model, words);
     Ok(Value::Status("OK"))
 }
 
@@ -94,6 +181,7 @@ pub fn destroy(model: &mut Model, words: &Words) -> Answer {
     let there = model.stream_mut(&words[2]).groups.remove(&words[3]).is_some();
     if there {
         model.signal(&words[2]);
+        retire(model, words);
     }
     Ok(Value::Int(there.into()))
 }
@@ -112,146 +200,36 @@ pub fn create_consumer(model: &mut Model, words: &Words) -> Answer {
 }
 
 pub fn delete_consumer(model: &mut Model, words: &Words) -> Answer {
-    // A sixth word would be IFEMPTY or RELEASE, which nobody here says.
-    if words.len() == 6 {
-        return error("ERR wrong number of arguments for 'xgroup|delconsumer' command");
-    }
-    if !stream_of(model, words)?.groups.contains_key(&words[3]) {
+    let (if_empty, release) = match words.get(5) {
+        None => (false, false),
+        Some(word) if is(word, "IFEMPTY") => (true, false),
+        Some(word) if is(word, "RELEASE") => (false, true),
+        Some(_) => return error("ERR wrong number of arguments for 'xgroup|delconsumer' command"),
+    };
+    let (key, name, consumer) = (&words[2], &words[3], &words[4]);
+    if !stream_of(model, words)?.groups.contains_key(name) {
         return no_group(words);
     }
-    let group = model.group_mut(&words[2], &words[3]);
-    let had = group.pending_of(&words[4]);
-    group.consumers.remove(&words[4]);
-    group.pel.retain(|_, pending| pending.owner != words[4]);
-    Ok(Value::count(had))
-}
-
-fn existing<'m>(model: &'m Model, words: &Words) -> Result<&'m Stream, Vec<u8>> {
-    model.stream(&words[2])?.map_or_else(|| error("ERR no such key"), Ok)
-}
-
-fn named(name: &str, value: Value) -> (Value, Value) {
-    (Value::bulk(name), value)
-}
-
-fn maybe(n: Option<i64>) -> Value {
-    n.map_or(Value::Null, Value::Int)
-}
-
-impl Model {
-    fn lag_of(&self, stream: &Stream, group: &Group) -> Value {
-        match self.lag {
-            Lag::Exact => Value::Int(stream.lag_exact(group)),
-            Lag::Compat => maybe(stream.lag_compat(group)),
+    let stream = model.stream_mut(key);
+    let own = stream.groups[name].pel.iter().filter(|(_, pending)| pending.is_of(consumer));
+    let own: Vec<(Id, u64)> = own.map(|(id, pending)| (*id, pending.count)).collect();
+    if if_empty && !own.is_empty() {
+        return error("ERR the consumer has pending entries");
+    }
+    for (id, count) in &own {
+        if release {
+            stream.give_back(name, *id, count.saturating_sub(1), None);
+        } else {
+            stream.groups.get_mut(name).expect("asked before").pel.remove(id);
         }
     }
-}
-
-pub fn info_groups(model: &mut Model, words: &Words) -> Answer {
-    let stream = existing(model, words)?;
-    let line = |(name, group): (&Vec<u8>, &Group)| {
-        Value::Map(vec![
-            named("name", Value::bulk(name)),
-            named("consumers", Value::count(group.consumers.len())),
-            named("pending", Value::count(group.pel.len())),
-            named("last-delivered-id", group.position.value()),
-            named("entries-read", maybe(group.read)),
-            named("lag", model.lag_of(stream, group)),
-        ])
-    };
-    Ok(Value::Array(stream.groups.iter().map(line).collect()))
-}
-
-pub fn info_consumers(model: &mut Model, words: &Words) -> Answer {
-    let Some(group) = existing(model, words)?.groups.get(&words[3]) else { return no_group(words) };
-    let since = |time: u64| Value::Int(model.now.saturating_sub(time) as i64);
-    let line = |(name, consumer): (&Vec<u8>, &Consumer)| {
-        Value::Map(vec![
-            named("name", Value::bulk(name)),
-            named("pending", Value::count(group.pending_of(name))),
-            named("idle", since(consumer.seen)),
-            named("inactive", consumer.active.map_or(Value::Int(-1), since)),
-        ])
-    };
-    Ok(Value::Array(group.consumers.iter().map(line).collect()))
-}
-
-pub fn info_stream(model: &mut Model, words: &Words) -> Answer {
-    let stream = existing(model, words)?;
-    let full = words.get(3).is_some_and(|word| is(word, "FULL"));
-    let count = match words.len() {
-        3 => 0,
-        4 if full => 10,
-        6 if full && is(&words[4], "COUNT") => match integer(&words[5])? {
-            0 => usize::MAX,
-            n if n < 0 => 10,
-            n => n as usize,
-        },
-        _ => return misused(words),
-    };
-    let nodes = stream.node_count();
-    let mut fields = vec![
-        named("length", Value::count(stream.entries.len())),
-        named("radix-tree-keys", Value::count(nodes)),
-        named("radix-tree-nodes", Value::count(nodes + 1)),
-        named("last-generated-id", stream.last.value()),
-        named("max-deleted-entry-id", stream.max_deleted.value()),
-        named("entries-added", Value::Int(stream.added)),
-        named("recorded-first-entry-id", stream.first().value()),
-        // Nobody here sends anything twice.
-        named("idmp-duration", Value::count(100)),
-        named("idmp-maxsize", Value::count(100)),
-        named("pids-tracked", Value::count(0)),
-        named("iids-tracked", Value::count(0)),
-        named("iids-added", Value::count(0)),
-        named("iids-duplicates", Value::count(0)),
-    ];
-    let ids: Vec<Id> = stream.entries.keys().copied().collect();
-    if full {
-        let entries = ids.iter().take(count).map(|id| stream.entry(*id)).collect();
-        fields.push(named("entries", Value::Array(entries)));
-        let groups = stream.groups.iter().map(|(name, group)| full_group(model, stream, name, group, count));
-        fields.push(named("groups", Value::Array(groups.collect())));
-    } else {
-        fields.push(named("groups", Value::count(stream.groups.len())));
-        let shown = |id: Option<&Id>| id.map_or(Value::Null, |id| stream.entry(*id));
-        fields.push(named("first-entry", shown(ids.first())));
-        fields.push(named("last-entry", shown(ids.last())));
+    let there = stream.groups.get_mut(name).expect("asked before").consumers.remove(consumer).is_some();
+    if there {
+        if release && !own.is_empty() {
+            model.signal_event(key, Event::Claimable);
+        }
+        model.freed(key, name);
+        retire(model, words);
     }
-    Ok(Value::Map(fields))
-}
-
-fn full_group(model: &Model, stream: &Stream, name: &[u8], group: &Group, count: usize) -> Value {
-    let times = |time: u64, deliveries: u64| [Value::Int(time as i64), Value::Int(deliveries as i64)];
-    let pending = group.pel.iter().take(count).map(|(id, pending)| {
-        let mut line = vec![id.value(), Value::bulk(&pending.owner)];
-        line.extend(times(pending.time, pending.count));
-        Value::Array(line)
-    });
-    let consumers = group.consumers.iter().map(|(name, consumer)| {
-        let own = group.pel.iter().filter(|(_, pending)| pending.owner == *name).take(count);
-        let own = own.map(|(id, pending)| {
-            let mut line = vec![id.value()];
-            line.extend(times(pending.time, pending.count));
-            Value::Array(line)
-        });
-        Value::Map(vec![
-            named("name", Value::bulk(name)),
-            named("seen-time", Value::Int(consumer.seen as i64)),
-            named("active-time", Value::Int(consumer.active.map_or(-1, |time| time as i64))),
-            named("pel-count", Value::count(group.pending_of(name))),
-            named("pending", Value::Array(own.collect())),
-        ])
-    });
-    Value::Map(vec![
-        named("name", Value::bulk(name)),
-        named("last-delivered-id", group.position.value()),
-        named("entries-read", maybe(group.read)),
-        named("lag", model.lag_of(stream, group)),
-        named("pel-count", Value::count(group.pel.len())),
-        // Nobody here gives anything back.
-        named("nacked-count", Value::count(0)),
-        named("pending", Value::Array(pending.collect())),
-        named("consumers", Value::Array(consumers.collect())),
-    ])
+    Ok(Value::count(own.len()))
 }

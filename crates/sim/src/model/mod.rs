@@ -1,13 +1,18 @@
 //! A naive model of a streams server: sorted maps, every rule spelled out, no index, no cleverness. It is told the time
-//! and answers every stream command of Redis 8.2, and what of keys, strings and transactions touches streams.
+//! and answers every stream command, and what of keys, strings and transactions touches streams.
 //!
 //! It exists to be compared with, so it may be slow but never wrong; it must share no code with the engine.
 
 mod adding;
 mod claims;
+mod giving;
+pub mod group;
 mod groups;
+mod info;
 mod keys;
 mod reading;
+mod removing;
+pub mod retention;
 pub mod stream;
 pub mod value;
 mod waiting;
@@ -15,8 +20,10 @@ pub mod words;
 
 use std::collections::BTreeMap;
 
-use stream::{Group, Stream};
+use group::Group;
+use stream::Stream;
 use value::{Answer, Value};
+use waiting::Event;
 use words::{Words, error, error_with, is};
 
 /// What a key holds.
@@ -73,9 +80,13 @@ pub struct Model {
     /// How often each key was touched in the sense of WATCH.
     touched: BTreeMap<Vec<u8>, u64>,
     clients: BTreeMap<usize, Client>,
-    /// Keys at which something happened that may end a wait, in order.
-    signals: Vec<Vec<u8>>,
+    /// What happened that may end a wait, in order.
+    signals: Vec<(Vec<u8>, Event)>,
     tickets: u64,
+    /// Which clients speak RESP3; the others do not.
+    pub resp3: Vec<bool>,
+    /// The client whose command is carried out.
+    speaker: usize,
     /// A reader that waited is being carried out again.
     again: bool,
 }
@@ -86,20 +97,25 @@ type Run = fn(&mut Model, &Words) -> Answer;
 /// Name, arity as COMMAND has it, and the function.
 const COMMANDS: &[(&str, i64, Run)] = &[
     ("XADD", -5, adding::xadd),
+    ("XADDM", -8, adding::xaddm),
     ("XTRIM", -4, adding::xtrim),
     ("XSETID", -3, adding::xsetid),
-    ("XDEL", -3, adding::xdel),
-    ("XDELEX", -5, adding::xdelex),
-    ("XACK", -4, adding::xack),
-    ("XACKDEL", -6, adding::xackdel),
+    ("XDEL", -3, removing::xdel),
+    ("XDELEX", -5, removing::xdelex),
+    ("XACK", -4, removing::xack),
+    ("XACKDEL", -6, removing::xackdel),
     ("XLEN", 2, reading::xlen),
     ("XRANGE", -4, reading::xrange),
     ("XREVRANGE", -4, reading::xrevrange),
     ("XREAD", -4, reading::xread),
-    ("XREADGROUP", -7, reading::xreadgroup),
+    ("XREADGROUP", -7, giving::xreadgroup),
     ("XCLAIM", -6, claims::xclaim),
     ("XAUTOCLAIM", -6, claims::xautoclaim),
+    ("XNACK", -7, claims::xnack),
     ("XPENDING", -3, claims::xpending),
+    ("XCFGSET", -2, retention::xcfgset),
+    ("XCFGGET", 2, retention::xcfgget),
+    ("XIDMPRECORD", 5, retention::xidmprecord),
     ("DEL", -2, keys::del),
     ("EXISTS", -2, keys::exists),
     ("TYPE", 2, keys::type_of),
@@ -118,12 +134,14 @@ const COMMANDS: &[(&str, i64, Run)] = &[
 const SUBCOMMANDS: &[(&str, &str, i64, Run)] = &[
     ("XGROUP", "CREATE", -5, groups::create),
     ("XGROUP", "SETID", -5, groups::setid),
+    ("XGROUP", "CFGSET", -6, groups::cfgset),
     ("XGROUP", "DESTROY", 4, groups::destroy),
     ("XGROUP", "CREATECONSUMER", 5, groups::create_consumer),
     ("XGROUP", "DELCONSUMER", 5, groups::delete_consumer),
-    ("XINFO", "STREAM", -3, groups::info_stream),
-    ("XINFO", "GROUPS", 3, groups::info_groups),
-    ("XINFO", "CONSUMERS", 4, groups::info_consumers),
+    ("XINFO", "STREAM", -3, info::info_stream),
+    ("XINFO", "GROUPS", 3, info::info_groups),
+    ("XINFO", "CONSUMERS", 4, info::info_consumers),
+    ("XINFO", "GROUPSTATS", 3, info::info_group_stats),
 ];
 
 /// Commands about transactions, with their arity.
@@ -168,6 +186,8 @@ impl Model {
             clients: BTreeMap::new(),
             signals: Vec::new(),
             tickets: 0,
+            resp3: Vec::new(),
+            speaker: 0,
             again: false,
         }
     }
@@ -176,6 +196,7 @@ impl Model {
     /// those of readers that were woken come after its own.
     pub fn command(&mut self, client: usize, words: &Words) -> Vec<(usize, Value)> {
         let mut replies = Vec::new();
+        self.speaker = client;
         match self.judge(client, words) {
             Some(reply) => replies.push((client, reply)),
             None => self.start_waiting(client, words),
@@ -184,8 +205,9 @@ impl Model {
         replies
     }
 
-    /// Lets time pass: keys go, waits end.
-    pub fn pass(&mut self, ms: u64) -> Vec<(usize, Value)> {
+    /// Lets time pass: keys go. If the server notices, which it does by itself where someone waits, what is due is done,
+    /// and waits end.
+    pub fn pass(&mut self, ms: u64, notices: bool) -> Vec<(usize, Value)> {
         self.now += ms;
         let mut due: Vec<(u64, Vec<u8>)> = self
             .keys
@@ -195,14 +217,65 @@ impl Model {
         due.sort();
         due.into_iter().for_each(|(_, name)| self.remove(&name));
         let mut replies = Vec::new();
-        self.serve(&mut replies);
-        self.time_out(&mut replies);
+        if notices || self.clients.values().any(|client| client.wait.is_some()) {
+            self.do_due();
+            self.serve(&mut replies);
+            self.serve_claims(&mut replies);
+            self.time_out(&mut replies);
+        }
+        self.signals.clear();
         replies
+    }
+
+    /// Does what is due at streams by time alone.
+    fn do_due(&mut self) {
+        let now = self.now;
+        let mut due: Vec<(u64, Vec<u8>)> = Vec::new();
+        for (name, key) in &self.keys {
+            if let Content::Stream(stream) = &key.content
+                && let Some(time) = stream.next_due().filter(|time| *time <= now)
+            {
+                due.push((time, name.clone()));
+            }
+        }
+        due.sort();
+        for (_, name) in due {
+            let stream = self.stream_mut(&name);
+            stream.messages.forget(now);
+            let trimmed = stream.enforce(now);
+            let mut delays_over = false;
+            for entry in stream.entries.values_mut().filter(|entry| (1..=now).contains(&entry.due)) {
+                entry.due = 0;
+                delays_over = true;
+            }
+            let released = stream.end_deferrals(now);
+            if trimmed {
+                self.touch(&name);
+            }
+            if delays_over {
+                self.signal_event(&name, Event::Held);
+            }
+            if released {
+                self.signal_event(&name, Event::Claimable);
+                self.signal_event(&name, Event::Room);
+            }
+        }
     }
 
     /// Forgets all connections, as a restart does.
     pub fn disconnect_all(&mut self) {
         self.clients.clear();
+        // Nor does a snapshot hold where scans began.
+        for key in self.keys.values_mut() {
+            if let Content::Stream(stream) = &mut key.content {
+                stream.groups.values_mut().for_each(|group| group.scan_start = None);
+            }
+        }
+    }
+
+    /// Does the client that is served speak RESP3?
+    fn resp3(&self) -> bool {
+        self.resp3.get(self.speaker).copied().unwrap_or(false)
     }
 
     /// Does the client wait?
@@ -317,8 +390,13 @@ impl Model {
 
     /// Notes that readers of the key may have something now.
     fn signal(&mut self, name: &[u8]) {
-        if !self.signals.iter().any(|signal| signal == name) {
-            self.signals.push(name.to_vec());
+        self.signal_event(name, Event::Any);
+    }
+
+    /// Notes what happened at a key.
+    fn signal_event(&mut self, name: &[u8], event: Event) {
+        if !self.signals.iter().any(|signal| signal.0 == name && signal.1 == event) {
+            self.signals.push((name.to_vec(), event));
         }
     }
 

@@ -1,9 +1,9 @@
-//! XLEN, XRANGE, XREVRANGE, XREAD, XREADGROUP.
+//! XLEN, XRANGE, XREVRANGE, XREAD, and the words of XREADGROUP.
 
 use super::Model;
-use super::stream::{Id, Pending};
+use super::stream::Id;
 use super::value::{Answer, Value};
-use super::words::{self, SYNTAX, Words, error, error_with, integer, is};
+use super::words::{self, SYNTAX, Words, error, integer, is};
 
 pub fn xlen(model: &mut Model, words: &Words) -> Answer {
     Ok(Value::count(model.stream(&words[1])?.map_or(0, |stream| stream.entries.len())))
@@ -41,18 +41,87 @@ fn range(model: &mut Model, words: &Words, reverse: bool) -> Answer {
 }
 
 /// A read as it is written.
-struct Read<'w> {
-    group: Option<(&'w [u8], &'w [u8])>,
-    count: usize,
+pub struct Read<'w> {
+    /// Group and consumer.
+    pub group: Option<(&'w [u8], &'w [u8])>,
+    /// COUNT
+    pub count: usize,
+    max_count: usize,
+    max_size: usize,
+    /// CLAIM
+    pub min_idle: Option<u64>,
+    /// MKGROUP; true = after the last entry.
+    pub make_group: Option<bool>,
     block: Option<u64>,
-    no_ack: bool,
-    keys: &'w Words,
-    ids: &'w Words,
+    /// NOACK
+    pub no_ack: bool,
+    /// Keys.
+    pub keys: &'w Words,
+    /// IDs.
+    pub ids: &'w Words,
 }
 
-fn parse<'w>(now: u64, words: &'w Words) -> Result<Read<'w>, Vec<u8>> {
+/// What a reply may still hold: MAXCOUNT, MAXSIZE.
+pub struct Budget {
+    /// Entries that may follow.
+    pub entries: usize,
+    max_size: usize,
+    resp3: bool,
+    /// Bytes so far.
+    pub bytes: usize,
+    taken: usize,
+}
+
+impl Budget {
+    /// May one more entry follow? The first always may.
+    pub fn has_room(&self) -> bool {
+        self.entries > 0 && (self.taken == 0 || self.bytes < self.max_size)
+    }
+
+    /// A stream begins.
+    pub fn begin(&mut self, key: &[u8]) {
+        self.bytes += Value::bulk(key).encode(self.resp3).len() + if self.resp3 { 0 } else { "*2\r\n".len() };
+    }
+
+    /// An entry is in the reply.
+    pub fn take(&mut self, entry: &Value) {
+        self.bytes += entry.encode(self.resp3).len();
+        self.entries -= 1;
+        self.taken += 1;
+    }
+
+    /// A stream ends; its list has a head.
+    pub fn end(&mut self, entries: usize) {
+        self.bytes += format!("*{entries}\r\n").len();
+    }
+}
+
+impl Read<'_> {
+    /// The budget of the reply. The head of all of it is not counted.
+    pub fn budget(&self, resp3: bool) -> Budget {
+        Budget { entries: self.max_count, max_size: self.max_size, resp3, bytes: 0, taken: 0 }
+    }
+}
+
+/// Reads the words of XREAD or XREADGROUP.
+pub fn parse<'w>(now: u64, words: &'w Words) -> Result<Read<'w>, Vec<u8>> {
     let for_group = is(&words[0], "XREADGROUP");
-    let mut read = Read { group: None, count: usize::MAX, block: None, no_ack: false, keys: &[], ids: &[] };
+    let mut read = Read {
+        group: None,
+        count: usize::MAX,
+        max_count: usize::MAX,
+        max_size: usize::MAX,
+        min_idle: None,
+        make_group: None,
+        block: None,
+        no_ack: false,
+        keys: &[],
+        ids: &[],
+    };
+    let positive = |at: usize, name: &str| match words::number(&words[at]) {
+        Some(n) if n > 0 => Ok(n as usize),
+        _ => error(&format!("ERR {name} must be a positive integer")),
+    };
     let mut at = 1;
     while at < words.len() {
         let follow = words.len() - at - 1;
@@ -60,6 +129,23 @@ fn parse<'w>(now: u64, words: &'w Words) -> Result<Read<'w>, Vec<u8>> {
             let n = integer(&words[at + 1])?;
             read.count = if n > 0 { n as usize } else { usize::MAX };
             at += 2;
+        } else if is(&words[at], "MAXCOUNT") && follow >= 1 {
+            read.max_count = positive(at + 1, "MAXCOUNT")?;
+            at += 2;
+        } else if is(&words[at], "MAXSIZE") && follow >= 1 {
+            read.max_size = positive(at + 1, "MAXSIZE")?;
+            at += 2;
+        } else if for_group && is(&words[at], "CLAIM") && follow >= 1 {
+            read.min_idle = match words::number(&words[at + 1]) {
+                None => return error("ERR min-idle-time is not an integer"),
+                Some(ms) if ms < 0 => return error("ERR min-idle-time must be a positive integer"),
+                Some(ms) => Some(ms as u64),
+            };
+            at += 2;
+        } else if for_group && is(&words[at], "MKGROUP") {
+            let place = words.get(at + 1).filter(|word| *word == b"0" || *word == b"$");
+            read.make_group = Some(place.is_some_and(|word| word == b"$"));
+            at += 1 + usize::from(place.is_some());
         } else if is(&words[at], "BLOCK") && follow >= 1 {
             let Some(ms) = words::number(&words[at + 1]) else {
                 return error("ERR timeout is not an integer or out of range");
@@ -105,6 +191,9 @@ fn parse<'w>(now: u64, words: &'w Words) -> Result<Read<'w>, Vec<u8>> {
     if for_group && read.group.is_none() {
         return error("ERR Missing GROUP option for XREADGROUP");
     }
+    if read.count != usize::MAX && read.max_count < read.count {
+        return error("ERR MAXCOUNT must not be smaller than COUNT");
+    }
     Ok(read)
 }
 
@@ -121,6 +210,18 @@ pub fn keys_of(words: &Words) -> Vec<Vec<u8>> {
 /// How long a read that was good wants to wait, in ms.
 pub fn timeout_of(words: &Words) -> u64 {
     parse(0, words).ok().and_then(|read| read.block).unwrap_or(0)
+}
+
+/// Does a read that was good take only what needs no room?
+pub fn needs_no_room(words: &Words) -> bool {
+    parse(0, words).is_ok_and(|read| read.no_ack && read.min_idle.is_none())
+}
+
+/// Group, consumer and CLAIM of a read that was good, if it is one of a group.
+pub fn group_of(words: &Words) -> Option<(Vec<u8>, Vec<u8>, Option<u64>)> {
+    let read = parse(0, words).ok()?;
+    let (group, consumer) = read.group?;
+    Some((group.to_vec(), consumer.to_vec(), read.min_idle))
 }
 
 impl Model {
@@ -156,6 +257,7 @@ pub fn xread(model: &mut Model, words: &Words) -> Answer {
             id => Some(words::id(id)?),
         });
     }
+    let mut budget = read.budget(model.resp3());
     let mut found = Vec::new();
     for (key, after) in read.keys.iter().zip(wanted) {
         let Some(stream) = model.stream(key)? else { continue };
@@ -164,83 +266,20 @@ pub fn xread(model: &mut Model, words: &Words) -> Answer {
             Some(after) => all.filter(|id| *id > after).take(read.count).collect(),
             None => all.last().into_iter().collect(),
         };
-        if !ids.is_empty() {
-            let entries = ids.into_iter().map(|id| stream.entry(id)).collect();
-            found.push((Value::bulk(key), Value::Array(entries)));
+        if ids.is_empty() || !budget.has_room() {
+            continue;
         }
-    }
-    Ok(if found.is_empty() { Value::NullArray } else { Value::Streams(found) })
-}
-
-pub fn xreadgroup(model: &mut Model, words: &Words) -> Answer {
-    let (now, again) = (model.now, model.again);
-    let read = parse(now, words)?;
-    let (group_name, consumer) = read.group.expect("asked by parse");
-    // None is `>`.
-    let mut wanted = Vec::new();
-    for (key, id) in read.keys.iter().zip(read.ids) {
-        if model.stream(key)?.is_none_or(|stream| !stream.groups.contains_key(group_name)) {
-            return error_with(&[
-                b"NOGROUP No such key '",
-                key,
-                b"' or consumer group '",
-                group_name,
-                b"' in XREADGROUP with GROUP option",
-            ]);
-        }
-        let meaningless = |id: &str| {
-            error(&format!(
-                "ERR The {id} ID is meaningless in the context of XREADGROUP: you want to read the history of this \
-                 consumer by specifying a proper ID, or use the > ID to get new messages. The {id} ID would just \
-                 return an empty result set."
-            ))
-        };
-        wanted.push(match id.as_slice() {
-            b">" => None,
-            b"$" => return meaningless("$"),
-            b"+" => return meaningless("+"),
-            id => Some(words::id(id)?).filter(|id| *id < Id::MAX),
-        });
-    }
-    let mut found = Vec::new();
-    for (key, after) in read.keys.iter().zip(wanted) {
-        let stream = model.stream_mut(key);
-        let mut group = stream.groups.get(group_name).cloned().expect("asked before");
+        budget.begin(key);
         let mut entries = Vec::new();
-        match after {
-            Some(after) => {
-                group.seen(consumer, now, false);
-                let own = group.pel.iter_mut().filter(|(id, of)| of.owner == consumer && **id > after);
-                for (id, pending) in own.take(read.count) {
-                    entries.push(stream.entry(*id));
-                    if stream.entries.contains_key(id) {
-                        pending.count = (pending.count + 1).min(i64::MAX as u64);
-                        pending.time = now;
-                    }
-                }
-                found.push((Value::bulk(key), Value::Array(entries)));
+        for id in ids {
+            if !budget.has_room() {
+                break;
             }
-            None => {
-                let from = group.position;
-                let new: Vec<Id> = stream.entries.keys().copied().filter(|id| *id > from).take(read.count).collect();
-                // Seen when it asks and when it is served, not each time it is woken in vain.
-                if !again || !new.is_empty() {
-                    group.seen(consumer, now, !new.is_empty() && !read.no_ack);
-                }
-                for id in new {
-                    entries.push(stream.entry(id));
-                    group.read = stream.read_after(group.position, group.read, id);
-                    group.position = id;
-                    if !read.no_ack {
-                        group.pel.insert(id, Pending { owner: consumer.to_vec(), time: now, count: 1 });
-                    }
-                }
-                if !entries.is_empty() {
-                    found.push((Value::bulk(key), Value::Array(entries)));
-                }
-            }
+            entries.push(stream.entry(id));
+            budget.take(&stream.entry(id));
         }
-        stream.groups.insert(group_name.to_vec(), group);
+        budget.end(entries.len());
+        found.push((Value::bulk(key), Value::Array(entries)));
     }
     Ok(if found.is_empty() { Value::NullArray } else { Value::Streams(found) })
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::group::{Group, Held};
+use super::retention::{Messages, Retention};
 use super::value::Value;
 
 /// An entry's ID: ms and sequence number.
@@ -50,55 +52,8 @@ pub struct Entry {
     pub fields: Vec<Vec<u8>>,
     /// The node it lives in.
     pub node: u64,
-}
-
-/// A pending entry.
-#[derive(Clone, Debug)]
-pub struct Pending {
-    /// Whose it is.
-    pub owner: Vec<u8>,
-    /// Unix ms of its last delivery.
-    pub time: u64,
-    /// How often it was delivered.
-    pub count: u64,
-}
-
-/// A consumer.
-#[derive(Clone, Debug)]
-pub struct Consumer {
-    /// Unix ms of its last attempt.
-    pub seen: u64,
-    /// Unix ms when it last got entries.
-    pub active: Option<u64>,
-}
-
-/// A consumer group.
-#[derive(Clone, Debug, Default)]
-pub struct Group {
-    /// Last delivered ID.
-    pub position: Id,
-    /// Entries read, if known.
-    pub read: Option<i64>,
-    /// Pending entries.
-    pub pel: BTreeMap<Id, Pending>,
-    /// Consumers.
-    pub consumers: BTreeMap<Vec<u8>, Consumer>,
-}
-
-impl Group {
-    /// Notes an attempt of a consumer, which is made if it is new.
-    pub fn seen(&mut self, name: &[u8], now: u64, active: bool) {
-        let consumer = self.consumers.entry(name.to_vec()).or_insert(Consumer { seen: now, active: None });
-        consumer.seen = now;
-        if active {
-            consumer.active = Some(now);
-        }
-    }
-
-    /// How many entries a consumer has pending.
-    pub fn pending_of(&self, name: &[u8]) -> usize {
-        self.pel.values().filter(|pending| pending.owner == name).count()
-    }
+    /// Unix ms before which groups do not get it; 0 = none.
+    pub due: u64,
 }
 
 /// A stream.
@@ -114,6 +69,10 @@ pub struct Stream {
     pub added: i64,
     /// Groups.
     pub groups: BTreeMap<Vec<u8>, Group>,
+    /// What XCFGSET has set about how long entries are kept.
+    pub retention: Retention,
+    /// Messages that are recognized when they come again.
+    pub messages: Messages,
     /// How many entries each node ever took.
     nodes: BTreeMap<u64, usize>,
 }
@@ -156,18 +115,38 @@ impl Stream {
         let open = newest.filter(|node| self.nodes[node] < node_max);
         let node = open.unwrap_or_else(|| self.nodes.last_key_value().map_or(0, |(node, _)| node + 1));
         *self.nodes.entry(node).or_insert(0) += 1;
-        self.entries.insert(id, Entry { fields, node });
+        self.entries.insert(id, Entry { fields, node, due: 0 });
         self.last = id;
         self.added = self.added.saturating_add(1);
     }
 
     /// Deletes an entry; answers whether it was there.
     pub fn delete(&mut self, id: Id) -> bool {
-        let there = self.entries.remove(&id).is_some();
+        let there = self.remove(id);
         if there {
             self.max_deleted = self.max_deleted.max(id);
         }
         there
+    }
+
+    /// An entry goes, and no group waits for it any more; answers whether it was there.
+    pub fn remove(&mut self, id: Id) -> bool {
+        self.groups.values_mut().for_each(|group| {
+            group.held.remove(&id);
+        });
+        self.entries.remove(&id).is_some()
+    }
+
+    /// RETAIN acked: what every group is done with goes. Answers whether anything went.
+    pub fn retire(&mut self) -> bool {
+        if !self.retention.acked || self.groups.is_empty() {
+            return false;
+        }
+        let free: Vec<Id> = self.entries.keys().copied().filter(|id| self.is_free(*id)).collect();
+        free.iter().for_each(|id| {
+            self.remove(*id);
+        });
+        !free.is_empty()
     }
 
     /// An entry as replies show it.
@@ -198,20 +177,27 @@ impl Stream {
         nodes.into_values().collect()
     }
 
-    /// Is it in no pending list and behind every position?
+    /// Is it in no pending list, held by no group, and behind every position?
     pub fn is_free(&self, id: Id) -> bool {
-        self.groups.values().all(|group| !group.pel.contains_key(&id) && group.position >= id)
+        let done = |group: &Group| !group.pel.contains_key(&id) && !group.held.contains_key(&id);
+        self.groups.values().all(|group| done(group) && group.position >= id)
     }
 
-    /// Takes an ID off every pending list.
-    pub fn release(&mut self, id: Id) {
-        self.groups.values_mut().for_each(|group| {
-            group.pel.remove(&id);
-        });
+    /// Takes these off every pending list; answers the groups that had any.
+    pub fn release(&mut self, these: impl Fn(Id) -> bool) -> Vec<Vec<u8>> {
+        let mut had = Vec::new();
+        for (name, group) in &mut self.groups {
+            let before = group.pel.len();
+            group.pel.retain(|id, _| !these(*id));
+            if group.pel.len() < before {
+                had.push(name.clone());
+            }
+        }
+        had
     }
 
-    /// Trims; answers how many entries went.
-    pub fn trim(&mut self, trimming: &Trimming) -> usize {
+    /// Trims; answers how many entries went, and the groups that lost pending ones.
+    pub fn trim(&mut self, trimming: &Trimming) -> (usize, Vec<Vec<u8>>) {
         let Trimming { threshold, limit, mode } = *trimming;
         // ACKED without groups is nothing special.
         let mode = if mode == Mode::Acked && self.groups.is_empty() { Mode::Keep } else { mode };
@@ -232,7 +218,7 @@ impl Stream {
             if mode == Mode::Acked && !self.is_free(id) {
                 continue;
             }
-            self.entries.remove(&id);
+            self.remove(id);
             removed += 1;
             up_to = Some(id);
         }
@@ -241,10 +227,11 @@ impl Stream {
             (Threshold::Id(id), None) => (id > Id::MIN).then(|| id.previous()),
             _ => up_to,
         };
-        if let Some(cut) = cut.filter(|_| mode == Mode::Delete) {
-            self.groups.values_mut().for_each(|group| group.pel.retain(|id, _| *id > cut));
-        }
-        removed
+        let losers = match cut {
+            Some(cut) if mode == Mode::Delete => self.release(|id| id <= cut),
+            _ => Vec::new(),
+        };
+        (removed, losers)
     }
 
     /// The entries of the nodes that `~` may drop.
@@ -297,8 +284,12 @@ impl Stream {
         }
     }
 
-    /// How far a group is behind, as Redis's counters tell.
+    /// How far a group is behind, as Redis's counters tell, and what it holds.
     pub fn lag_compat(&self, group: &Group) -> Option<i64> {
+        self.lag_counted(group).map(|lag| lag.wrapping_add(group.held.len() as i64))
+    }
+
+    fn lag_counted(&self, group: &Group) -> Option<i64> {
         if self.added == 0 || self.entries.is_empty() {
             return Some(0);
         }
@@ -313,9 +304,9 @@ impl Stream {
         self.rank(group.position).map(|rank| self.added.wrapping_sub(rank))
     }
 
-    /// How far a group is behind: the entries after its position.
+    /// How far a group is behind: the entries after its position, and those that it holds.
     pub fn lag_exact(&self, group: &Group) -> i64 {
-        self.entries.keys().filter(|id| **id > group.position).count() as i64
+        (self.entries.keys().filter(|id| **id > group.position).count() + group.held.len()) as i64
     }
 
     /// Entries read after one more is delivered.
@@ -324,5 +315,27 @@ impl Stream {
             Some(read) if position >= self.first() && !self.tombstone(position) => Some(read.saturating_add(1)),
             _ => self.rank(id),
         }
+    }
+
+    /// The key of an entry by which a group orders: the value of its first field of that name.
+    pub fn key_of(&self, group: &Group, id: Id) -> Option<Vec<u8>> {
+        let (field, entry) = (group.key_field.as_ref()?, self.entries.get(&id)?);
+        entry.fields.chunks(2).find(|pair| pair[0] == *field).map(|pair| pair[1].clone())
+    }
+
+    /// Must a further entry of this key wait? While one is pending, and while others wait before it.
+    pub fn is_busy(&self, group: &Group, key: &[u8]) -> bool {
+        let pending = group.pel.values().any(|pending| pending.key.as_deref() == Some(key));
+        let waits = |(id, held): (&Id, &Held)| *held == Held::Behind && self.key_of(group, *id).as_deref() == Some(key);
+        pending || group.held.iter().any(waits)
+    }
+
+    /// The first held entry behind a key that waits for nothing any more.
+    pub fn ready(&self, group: &Group) -> Option<Id> {
+        let mut behind = group.held.iter().filter(|(_, held)| **held == Held::Behind).map(|(id, _)| *id);
+        behind.find(|id| match self.key_of(group, *id) {
+            Some(key) => group.pel.values().all(|pending| pending.key.as_ref() != Some(&key)),
+            None => true,
+        })
     }
 }

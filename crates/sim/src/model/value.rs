@@ -26,6 +26,11 @@ pub enum Value {
 /// What a command of the model comes to: its reply, or the text of its error.
 pub type Answer = Result<Value, Vec<u8>>;
 
+/// A line of a map.
+pub fn named(name: &str, value: Value) -> (Value, Value) {
+    (Value::bulk(name), value)
+}
+
 impl Value {
     /// A bulk string.
     pub fn bulk(text: impl AsRef<[u8]>) -> Value {

@@ -1,9 +1,37 @@
 //! Readers that wait: first come first served at each key, woken by running the whole command again.
 
 use super::Model;
+use super::group::{Holder, Pending};
 use super::reading;
+use super::stream::Id;
 use super::value::Value;
 use super::words::Words;
+
+/// What happened at a key, by whose wait it may end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// There is something to read, or something was lost: everyone's.
+    Any,
+    /// Something became pending: with CLAIM, of those that found nothing pending.
+    Pending,
+    /// Something can be claimed, perhaps: with CLAIM.
+    Claimable,
+    /// There is room in a group: of those that found none.
+    Room,
+    /// What a group held back may be given: of readers of groups.
+    Held,
+}
+
+/// Until when a read with CLAIM need not look again by itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Look {
+    /// Until this time (Unix ms), when the oldest pending entry will be idle enough.
+    At(u64),
+    /// Until something is pending.
+    Pending,
+    /// Until something happens.
+    Never,
+}
 
 /// A read that waits.
 #[derive(Clone, Debug)]
@@ -15,6 +43,10 @@ pub struct Wait {
     deadline: Option<u64>,
     /// Its place in all queues.
     ticket: u64,
+    /// With CLAIM.
+    look: Option<Look>,
+    /// Keys in whose groups there was no room.
+    crowded: Vec<Vec<u8>>,
 }
 
 impl Model {
@@ -25,48 +57,113 @@ impl Model {
         let deadline = (timeout > 0).then(|| self.now + timeout + 1);
         self.tickets += 1;
         let ticket = self.tickets;
-        self.client(client).wait = Some(Wait { words, keys, deadline, ticket });
+        let wait = Wait { words, keys, deadline, ticket, look: None, crowded: Vec::new() };
+        self.wait_on(client, wait);
     }
 
-    /// Who waits for a key, first come first.
-    fn waiting_for(&self, key: &[u8]) -> Vec<usize> {
-        let mut clients: Vec<(u64, usize)> = self
-            .clients
-            .iter()
-            .filter_map(|(client, state)| Some((*client, state.wait.as_ref()?)))
-            .filter(|(_, wait)| wait.keys.iter().any(|of| of == key))
-            .map(|(client, wait)| (wait.ticket, client))
-            .collect();
+    /// Waits, having just looked in vain.
+    fn wait_on(&mut self, client: usize, mut wait: Wait) {
+        wait.crowded.clear();
+        wait.look = None;
+        if let Some((group, consumer, min_idle)) = reading::group_of(&wait.words) {
+            let (mut first, mut reachable) = (None::<u64>, false);
+            for key in &wait.keys {
+                let Some(of) = self.stream(key).ok().flatten().and_then(|stream| stream.groups.get(&group)) else {
+                    continue;
+                };
+                let (in_group, in_consumer) = of.room(&consumer);
+                if in_group.min(in_consumer) == 0 && !reading::needs_no_room(&wait.words) {
+                    wait.crowded.push(key.clone());
+                }
+                let Some(min_idle) = min_idle.filter(|_| in_consumer > 0) else { continue };
+                reachable = true;
+                // It may have looked before there was room for what nobody has.
+                let then = |pending: &Pending| match pending.holder {
+                    Holder::Consumer(_) => Some(pending.time.saturating_add(min_idle).max(self.now)),
+                    Holder::Nobody(_) if in_group > 0 => Some(self.now),
+                    _ => None,
+                };
+                if let Some(then) = of.pel.values().filter_map(then).min() {
+                    first = Some(first.map_or(then, |first| first.min(then)));
+                }
+            }
+            wait.look = min_idle.map(|_| match first {
+                Some(then) if wait.deadline.is_none_or(|deadline| then < deadline) => Look::At(then),
+                None if reachable => Look::Pending,
+                _ => Look::Never,
+            });
+        }
+        self.client(client).wait = Some(wait);
+    }
+
+    /// Who waits, first come first.
+    fn waiting(&self, concerned: impl Fn(&Wait) -> bool) -> Vec<(u64, usize)> {
+        let waits = self.clients.iter().filter_map(|(client, state)| Some((*client, state.wait.as_ref()?)));
+        let mut clients: Vec<(u64, usize)> =
+            waits.filter(|(_, wait)| concerned(wait)).map(|(client, wait)| (wait.ticket, client)).collect();
         clients.sort_unstable();
-        clients.into_iter().map(|(_, client)| client).collect()
+        clients
+    }
+
+    /// Notes that what a group had pending is pending no more.
+    pub(super) fn freed(&mut self, name: &[u8], group: &[u8]) {
+        let stream = self.stream_mut(name);
+        if stream.groups.get(group).is_some_and(|group| stream.ready(group).is_some()) {
+            self.signal_event(name, Event::Held);
+        }
+        self.signal_event(name, Event::Room);
     }
 
     /// Serves those who wait for keys at which something happened.
     pub(super) fn serve(&mut self, replies: &mut Vec<(usize, Value)>) {
         while !self.signals.is_empty() {
-            for key in std::mem::take(&mut self.signals) {
-                for client in self.waiting_for(&key) {
-                    self.try_again(client, &key, replies);
+            let newest = self.tickets;
+            for (key, event) in std::mem::take(&mut self.signals) {
+                for (ticket, client) in self.waiting(|wait| wait.keys.contains(&key)) {
+                    let Some(wait) = self.client(client).wait.clone() else { continue };
+                    let concerned = match event {
+                        // Readers without a group do not mind losing the key.
+                        Event::Any => {
+                            matches!(self.stream(&key), Ok(Some(_))) || reading::group_of(&wait.words).is_some()
+                        }
+                        Event::Pending => wait.look == Some(Look::Pending),
+                        Event::Claimable => wait.look.is_some(),
+                        Event::Room => !wait.crowded.is_empty(),
+                        Event::Held => reading::group_of(&wait.words).is_some(),
+                    };
+                    if concerned && wait.ticket == ticket && ticket <= newest {
+                        self.try_again(client, wait, event != Event::Any, replies);
+                    }
                 }
             }
         }
     }
 
-    fn try_again(&mut self, client: usize, key: &[u8], replies: &mut Vec<(usize, Value)>) {
-        let Some(wait) = self.client(client).wait.clone() else { return };
-        let of_group = super::words::is(&wait.words[0], "XREADGROUP");
-        // Readers without a group do not mind losing the key.
-        if !of_group && !matches!(self.stream(key), Ok(Some(_))) {
-            return;
+    /// Serves those for whom something pending is old enough now.
+    pub(super) fn serve_claims(&mut self, replies: &mut Vec<(usize, Value)>) {
+        let now = self.now;
+        for (ticket, client) in self.waiting(|wait| matches!(wait.look, Some(Look::At(then)) if then <= now)) {
+            let wait = self.client(client).wait.clone().filter(|wait| wait.ticket == ticket);
+            if let Some(wait) = wait {
+                self.try_again(client, wait, true, replies);
+                self.serve(replies);
+            }
         }
+    }
+
+    fn try_again(&mut self, client: usize, wait: Wait, keeps_place: bool, replies: &mut Vec<(usize, Value)>) {
         self.again = true;
+        self.speaker = client;
         let answer = super::find(&wait.words).and_then(|run| run(self, &wait.words));
         self.again = false;
         match answer {
             Ok(Value::NullArray) => {
-                self.tickets += 1;
-                let ticket = self.tickets;
-                self.client(client).wait = Some(Wait { ticket, ..wait });
+                let mut ticket = wait.ticket;
+                if !keeps_place {
+                    self.tickets += 1;
+                    ticket = self.tickets;
+                }
+                self.wait_on(client, Wait { ticket, ..wait });
             }
             answer => {
                 self.client(client).wait = None;
@@ -87,5 +184,34 @@ impl Model {
         }
         due.sort_unstable();
         replies.extend(due.into_iter().map(|(_, client)| (client, Value::NullArray)));
+    }
+
+    /// Who waits though there is something new or something to claim, something held back that may be given now, or room
+    /// that was missed:
+    /// nobody, ever, but one that looks again in the next turn.
+    pub fn overlooked(&self) -> Option<usize> {
+        let waits = |client: &usize, wait: &Wait| {
+            let (group, consumer, min_idle) = reading::group_of(&wait.words)?;
+            if matches!(wait.look, Some(Look::At(then)) if then <= self.now) {
+                return None;
+            }
+            let found = wait.keys.iter().any(|key| {
+                let Ok(Some(stream)) = self.stream(key) else { return false };
+                let Some(of) = stream.groups.get(&group) else { return false };
+                let (in_group, in_consumer) = of.room(&consumer);
+                let claims = min_idle.map_or(Vec::new(), |min_idle| of.claimable(self.now, min_idle));
+                let can_claim = claims
+                    .into_iter()
+                    .any(|id| stream.entries.contains_key(&id) && (in_group > 0 || of.pel[&id].idle(self.now) >= 0));
+                let room = in_group.min(in_consumer) > 0;
+                let is_new = |id: &Id| *id > of.position && stream.entries[id].due <= self.now;
+                let free = |id: &Id| stream.key_of(of, *id).is_none_or(|key| !stream.is_busy(of, &key));
+                let new = !of.moved && stream.entries.keys().any(|id| is_new(id) && free(id));
+                (in_consumer > 0 && can_claim)
+                    || (room && (new || stream.ready(of).is_some() || wait.crowded.contains(key)))
+            });
+            found.then_some(*client)
+        };
+        self.clients.iter().find_map(|(client, state)| waits(client, state.wait.as_ref()?))
     }
 }

@@ -1,9 +1,12 @@
 //! How often each command comes and what it is made of.
 
-use super::Generator;
+use super::{Generator, extended};
 use crate::model::stream::Id;
 
-type Make = fn(&mut Generator) -> Vec<String>;
+pub type Make = fn(&mut Generator) -> Vec<String>;
+
+/// So many rows at the beginning are never left out.
+pub const ALWAYS: usize = 2;
 
 /// Weights and commands.
 pub const ROWS: &[(u64, Make)] = &[
@@ -29,7 +32,9 @@ pub const ROWS: &[(u64, Make)] = &[
     }),
     (20, |g| {
         let key = g.key_with_groups();
-        words(&["XGROUP", "DELCONSUMER", &key, &g.group(&key), &g.consumer()])
+        let mut list = words(&["XGROUP", "DELCONSUMER", &key, &g.group(&key), &g.consumer()]);
+        extended::delconsumer(g, &mut list);
+        list
     }),
     (25, |g| words(&["XINFO", "STREAM", &g.key()])),
     (45, xinfo_full),
@@ -71,15 +76,15 @@ pub const ROWS: &[(u64, Make)] = &[
     (1, |_| words(&["FLUSHALL"])),
 ];
 
-fn words(list: &[&str]) -> Vec<String> {
+pub fn words(list: &[&str]) -> Vec<String> {
     list.iter().map(|word| (*word).to_owned()).collect()
 }
 
-fn add(list: &mut Vec<String>, more: &[&str]) {
+pub fn add(list: &mut Vec<String>, more: &[&str]) {
     list.extend(words(more));
 }
 
-fn trimming(g: &mut Generator, key: &str, list: &mut Vec<String>) {
+pub fn trimming(g: &mut Generator, key: &str, list: &mut Vec<String>) {
     let by_length = g.random.chance(60);
     add(list, &[if by_length { "MAXLEN" } else { "MINID" }]);
     let mark = g.pick(&["", "", "=", "~", "~"]);
@@ -95,13 +100,17 @@ fn trimming(g: &mut Generator, key: &str, list: &mut Vec<String>) {
 }
 
 /// KEEPREF and the like; what 8.2.3 is known to get wrong comes less often where servers are compared.
-fn mode(g: &mut Generator) -> Option<String> {
+pub fn mode(g: &mut Generator) -> Option<String> {
     g.random
         .chance(if g.profile.virtual_time { 45 } else { 20 })
         .then(|| g.pick(&["KEEPREF", "DELREF", "ACKED", "acked"]))
 }
 
-fn fields(g: &mut Generator, list: &mut Vec<String>) {
+pub fn fields(g: &mut Generator, list: &mut Vec<String>) {
+    if g.ordered && g.random.chance(80) {
+        let value = g.pick(&["1", "1", "2"]);
+        add(list, &["f", &value]);
+    }
     for _ in 0..1 + g.random.below(2) {
         let value = g.pick(&["1", "2", "x", "", "a longer value"]);
         let field = g.pick(&["f", "g", "h", ""]);
@@ -115,15 +124,16 @@ fn xadd(g: &mut Generator) -> Vec<String> {
     if g.random.chance(8) {
         add(&mut list, &["NOMKSTREAM"]);
     }
-    if g.random.chance(20) {
+    if g.random.chance(if g.profile.extended { 8 } else { 20 }) {
         if let Some(mode) = mode(g) {
             add(&mut list, &[&mode]);
         }
         trimming(g, &key, &mut list);
     }
+    let identified = extended::xadd(g, &mut list);
     let last = g.model.stream(key.as_bytes()).ok().flatten().map_or(Id::MIN, |stream| stream.last);
     let ms = last.0.saturating_add(g.random.below(3));
-    let auto = g.random.chance(if g.profile.virtual_time { 30 } else { 1 });
+    let auto = identified || g.random.chance(if g.profile.virtual_time { 30 } else { 1 });
     let id = match g.random.below(100) {
         _ if auto => "*".to_owned(),
         0..35 => format!("{ms}-*"),
@@ -185,11 +195,10 @@ fn xdel(g: &mut Generator) -> Vec<String> {
     list
 }
 
-fn ids_block(g: &mut Generator, key: &str, list: &mut Vec<String>) {
+fn ids_block(g: &mut Generator, ids: Vec<String>, list: &mut Vec<String>) {
     let mode = g.random.chance(65).then(|| g.pick(&["KEEPREF", "DELREF", "ACKED"]));
     let before = g.random.chance(50);
     list.extend(mode.clone().filter(|_| before));
-    let ids = g.ids(key, 3);
     let n = if g.random.chance(3) { g.pick(&["0", "-1", "9", "x"]) } else { ids.len().to_string() };
     add(list, &["IDS", &n]);
     list.extend(ids);
@@ -199,21 +208,30 @@ fn ids_block(g: &mut Generator, key: &str, list: &mut Vec<String>) {
 fn xdelex(g: &mut Generator) -> Vec<String> {
     let key = g.key_with_groups();
     let mut list = words(&["XDELEX", &key]);
-    ids_block(g, &key, &mut list);
+    let ids = g.ids(&key, 3);
+    ids_block(g, ids, &mut list);
     list
 }
 
 fn xack(g: &mut Generator) -> Vec<String> {
     let key = g.key_with_groups();
-    let mut list = words(&["XACK", &key, &g.group(&key)]);
-    list.extend(g.ids(&key, 3));
+    let group = g.group(&key);
+    let mut list = words(&["XACK", &key, &group]);
+    if g.profile.extended && g.random.chance(20) {
+        let (first, last) = (g.bound(&key, "-"), g.bound(&key, "+"));
+        add(&mut list, &["RANGE", &first, &last]);
+        return list;
+    }
+    list.extend(g.pending_ids(&key, &group, 3));
     list
 }
 
 fn xackdel(g: &mut Generator) -> Vec<String> {
     let key = g.key_with_groups();
-    let mut list = words(&["XACKDEL", &key, &g.group(&key)]);
-    ids_block(g, &key, &mut list);
+    let group = g.group(&key);
+    let mut list = words(&["XACKDEL", &key, &group]);
+    let ids = g.pending_ids(&key, &group, 3);
+    ids_block(g, ids, &mut list);
     list
 }
 
@@ -265,6 +283,7 @@ fn xread(g: &mut Generator) -> Vec<String> {
         let count = g.count();
         add(&mut list, &["COUNT", &count]);
     }
+    extended::bounds(g, &mut list);
     block(g, &mut list);
     let key = g.key();
     streams(g, key, &mut list, |g, key| match g.random.below(10) {
@@ -287,6 +306,7 @@ fn xreadgroup(g: &mut Generator) -> Vec<String> {
     if g.random.chance(12) {
         add(&mut list, &["NOACK"]);
     }
+    extended::xreadgroup(g, &key, &mut list);
     block(g, &mut list);
     streams(g, key, &mut list, |g, key| match g.random.below(100) {
         0..70 => ">".to_owned(),
@@ -299,8 +319,9 @@ fn xreadgroup(g: &mut Generator) -> Vec<String> {
 
 fn xclaim(g: &mut Generator) -> Vec<String> {
     let key = g.key_with_groups();
-    let mut list = words(&["XCLAIM", &key, &g.group(&key), &g.consumer(), &g.min_idle()]);
-    list.extend(g.ids(&key, 4));
+    let group = g.group(&key);
+    let mut list = words(&["XCLAIM", &key, &group, &g.consumer(), &g.min_idle()]);
+    list.extend(g.pending_ids(&key, &group, 4));
     if g.random.chance(25) {
         let ms = g.idle();
         add(&mut list, &["IDLE", &ms]);
@@ -374,6 +395,7 @@ fn xgroup_create(g: &mut Generator) -> Vec<String> {
         add(&mut list, &["MKSTREAM"]);
     }
     entries_read(g, &mut list);
+    extended::group_settings(g, &mut list, 30);
     list
 }
 

@@ -5,18 +5,17 @@
 //! a time, but for the last ten, which `rare` has. The operations run in the order of [`OPERATIONS`] on one server: those
 //! at the end take the backlog apart. An operation that a server does not know has no figure there.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::crowd::{beside, write_command};
+use super::load::send_many;
 use super::numbers::Spread;
-use crate::resp::{Address, Client, Value, encode_command};
+use crate::resp::{Address, Client, Value};
 use crate::server::Server;
 
 /// How long a reply may take: peers need seconds for what they do not bound.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Commands sent at once while the backlog is made.
-const BATCH: u64 = 1000;
 /// Entries that a consumer is handed at a time.
 const HANDED: u64 = 10;
 /// How long the second connection goes on after a call that leaves work behind.
@@ -106,6 +105,11 @@ pub fn measure(server: &Server, size: u64) -> Result<Vec<Option<Figure>>, String
     Ok(figures)
 }
 
+/// Sends so many commands, many at once.
+fn batches(client: &mut Client, count: u64, command: impl Fn(u64) -> String) -> Result<(), String> {
+    send_many(client, count as usize, |number, out| write_command(&words(&command(number as u64)), out))
+}
+
 fn words(command: &str) -> Vec<&str> {
     command.split_whitespace().collect()
 }
@@ -123,24 +127,6 @@ fn make_backlog(client: &mut Client, size: u64) -> Result<(), String> {
     })
 }
 
-/// Sends so many commands, many at once.
-fn batches(client: &mut Client, count: u64, command: impl Fn(u64) -> String) -> Result<(), String> {
-    let mut sent = 0;
-    while sent < count {
-        let batch = sent..count.min(sent + BATCH);
-        let bytes: Vec<u8> = batch.clone().flat_map(|n| encode_command(&words(&command(n)))).collect();
-        client.send_raw(&bytes).map_err(|e| e.to_string())?;
-        for n in batch.clone() {
-            let reply = client.receive().map_err(|e| e.to_string())?;
-            if reply.is_error() {
-                return Err(format!("{}: {}", command(n), reply.text()));
-            }
-        }
-        sent = batch.end;
-    }
-    Ok(())
-}
-
 fn timed(client: &mut Client, words: &[&str]) -> Result<(f64, Value), String> {
     let started = Instant::now();
     let reply = client.call(words).map_err(|e| e.to_string())?;
@@ -156,25 +142,15 @@ fn baseline(client: &mut Client) -> Result<f64, String> {
 }
 
 fn run(client: &mut Client, address: &Address, operation: &Operation, size: u64) -> Result<Option<Figure>, String> {
-    let mut second = Client::connect(address, PATIENCE).map_err(|e| e.to_string())?;
-    let stop = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let waits = scope.spawn(|| {
-            let mut worst_us: f64 = 0.0;
-            while !stop.load(Ordering::Relaxed) {
-                worst_us = worst_us.max(timed(&mut second, &["PING"])?.0);
-                thread::sleep(PAUSE);
-            }
-            Ok::<f64, String>(worst_us)
-        });
-        let calls = calls(client, operation, size);
+    let (call_us, took) = beside(address, PAUSE, || {
+        let call_us = calls(client, operation, size);
         if operation.rounds == 1 {
             thread::sleep(AFTERWARDS);
         }
-        stop.store(true, Ordering::Relaxed);
-        let stall_us = waits.join().map_err(|_| "the second connection panicked".to_owned())??;
-        Ok(calls?.map(|call_us| Figure { call_us, stall_us }))
-    })
+        call_us
+    })?;
+    let stall_us = took.into_iter().fold(0.0, f64::max);
+    Ok(call_us.map(|call_us| Figure { call_us, stall_us }))
 }
 
 /// The median of the calls; `None` if the server knows no such thing.

@@ -5,12 +5,13 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::crowd::write_command;
 use crate::resp::{Address, Client, Value, encode_command};
 
 /// How long a reply may take under load.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Commands sent at once while filling a stream.
-const FILL_BATCH: usize = 1000;
+/// Commands sent at once where only their effect counts.
+const BATCH: usize = 1000;
 
 /// The 40-byte value that every entry carries.
 pub fn value() -> String {
@@ -54,24 +55,35 @@ fn parse_csv(text: &str) -> Option<f64> {
     line.split("\",\"").nth(1)?.parse().ok()
 }
 
-/// Fills stream `s` with that many entries.
+/// Sends so many commands on one connection, many at once; `command` writes the one of a number.
+///
+/// # Errors
+/// The first error reply.
+pub fn send_many(client: &mut Client, count: usize, command: impl Fn(usize, &mut Vec<u8>)) -> Result<(), String> {
+    let (mut sent, mut bytes) = (0, Vec::new());
+    while sent < count {
+        let batch = sent..count.min(sent + BATCH);
+        bytes.clear();
+        batch.clone().for_each(|number| command(number, &mut bytes));
+        client.send_raw(&bytes).map_err(|e| e.to_string())?;
+        for number in batch.clone() {
+            let reply = client.receive().map_err(|e| e.to_string())?;
+            if reply.is_error() {
+                return Err(format!("command {number}: {}", reply.text()));
+            }
+        }
+        sent = batch.end;
+    }
+    Ok(())
+}
+
+/// Fills stream `s` with that many entries of one field.
 ///
 /// # Errors
 /// When the server refuses one.
 pub fn fill(client: &mut Client, entries: usize) -> Result<(), String> {
-    let (command, mut left) = (encode_command(&["XADD", "s", "*", "f", &value()]), entries);
-    while left > 0 {
-        let batch = left.min(FILL_BATCH);
-        client.send_raw(&command.repeat(batch)).map_err(|e| e.to_string())?;
-        for _ in 0..batch {
-            let reply = client.receive().map_err(|e| e.to_string())?;
-            if reply.is_error() {
-                return Err(format!("XADD: {}", reply.text()));
-            }
-        }
-        left -= batch;
-    }
-    Ok(())
+    let value = value();
+    send_many(client, entries, |_, out| write_command(&["XADD", "s", "*", "f", &value], out))
 }
 
 /// Reads the whole of stream `s` through group `g` with that many consumers, each acknowledging what it read before
@@ -132,7 +144,7 @@ fn consume(client: &mut Client, name: &str, count: usize) -> Result<usize, Strin
 }
 
 /// The ids in the RESP2 reply of a read of one stream.
-fn entry_ids<'a>(reply: &'a Value) -> Option<Vec<&'a [u8]>> {
+pub fn entry_ids<'a>(reply: &'a Value) -> Option<Vec<&'a [u8]>> {
     let Value::Array(streams) = reply else { return None };
     let [Value::Array(stream)] = streams.as_slice() else { return None };
     let [_, Value::Array(entries)] = stream.as_slice() else { return None };

@@ -5,14 +5,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use serde_json::{Value as Json, json};
+use serde_json::json;
 
 use super::Answer;
 use crate::arguments::{Arguments, Stop, Syntax};
-use crate::bench::Measurement;
+use crate::bench::chart;
 use crate::bench::growth::{self, Figure, OPERATIONS};
-use crate::bench::numbers::Spread;
-use crate::bench::shapes::{SHAPES, Shape};
+use crate::bench::report::{OURS, Row, table, to_json};
+use crate::bench::shapes::{Run, Shape, shapes};
 use crate::parts::{Context, cargo, run_or_explain};
 use crate::resp::Address;
 use crate::server::Server;
@@ -20,20 +20,21 @@ use crate::target_folder;
 
 const SYNTAX: Syntax = Syntax {
     help: "\
-Measure our server (release build), Redis 8.2.3 and Valkey side by side, nothing kept on disk.
+Measure our server (release build), Redis 8.2.3 and Valkey side by side.
 
 usage: cargo xtask bench peers [options]
 
-Rounds are interleaved (A B C A B C). Printed are medians with half the spread, and the ratio of
-ours to the best peer: above 1 is better for throughput, below 1 for processor time. The load
-generator shares the machine, so trust the server's processor time more than the throughput.
+Rounds are interleaved (A B C A B C). Printed are medians with half the spread, the ratio of ours to
+the best peer, and whether that reaches the bar. The load generator shares the machine, so trust the
+server's processor time more than the throughput. JSON and a chart are written to target/bench.
 
-  --shape NAME      only this shape (repeatable): xadd-50x1, xadd-50x16, xadd-8x64,
-                    readgroup-ack-10, readgroup-ack-100, xrange-1000
+  --shape NAME      only this shape (repeatable); --list names them
   --rounds N        rounds (5)
   --requests N      operations a round, instead of each shape's own number
   --binary PATH     our server's binary, instead of building it
+  --peer NAME=PATH  one more peer (repeatable): a program that takes redis-server's options
   --unix            over unix sockets instead of TCP on the loopback
+  --list            list the shapes and stop
 
 usage: cargo xtask bench growth [options]
 
@@ -44,17 +45,15 @@ the longest PING of a second connection meanwhile.
   --peers           also Redis 8.2.3 and Valkey, at sizes up to 1m
   --binary PATH     our server's binary, instead of building it
 ",
-    options: &["--shape", "--rounds", "--requests", "--binary", "--sizes"],
-    flags: &["--unix", "--peers"],
+    options: &["--shape", "--rounds", "--requests", "--binary", "--sizes", "--peer"],
+    flags: &["--unix", "--peers", "--list"],
     words: 1,
 };
 
-/// Our own server's name in tables; the others are its peers.
-const OURS: &str = "impel";
-/// Every server keeps nothing on disk: this measures engines.
-const ARGUMENTS: &[&str] = &["--save", "", "--appendonly", "no"];
 /// A fat build takes minutes.
 const BUILD_PATIENCE: Duration = Duration::from_secs(30 * 60);
+/// What `bench growth` starts servers with: nothing is kept on disk.
+const ARGUMENTS: &[&str] = &["--save", "", "--appendonly", "no"];
 
 /// Runs the command.
 ///
@@ -63,32 +62,51 @@ const BUILD_PATIENCE: Duration = Duration::from_secs(30 * 60);
 pub fn run(words: &[String]) -> Answer {
     let arguments = Arguments::parse(words, &SYNTAX)?;
     match arguments.words() {
-        [word] if word == "peers" => {}
-        [word] if word == "growth" => return growth(&arguments),
-        _ => {
-            return Err(Stop::Usage(
-                "what is to be measured? `bench peers` or `bench growth`; --help tells more".into(),
-            ));
-        }
+        [word] if word == "peers" => peers(&arguments),
+        [word] if word == "growth" => growth(&arguments),
+        _ => Err(Stop::Usage("what is to be measured? `bench peers` or `bench growth`; --help tells more".into())),
+    }
+}
+
+fn peers(arguments: &Arguments) -> Answer {
+    if arguments.has("--list") {
+        shapes().for_each(|shape| println!("{:<22} {}", shape.name, shape.about));
+        return Ok(true);
     }
     let names = arguments.all("--shape");
-    if let Some(unknown) = names.iter().find(|name| !SHAPES.iter().any(|shape| shape.name == name.as_str())) {
-        return Err(Stop::Usage(format!("there is no shape {unknown}; --help lists them")));
+    if let Some(unknown) = names.iter().find(|name| !shapes().any(|shape| shape.name == name.as_str())) {
+        return Err(Stop::Usage(format!("there is no shape {unknown}; --list names them")));
     }
     let rounds: usize = arguments.number("--rounds", 5, 1)?;
     let context = Context::new(None);
     context.redis_tools()?;
-    let binaries =
-        [(OURS, our_binary(arguments.one("--binary"))?), ("redis", context.redis()?), ("valkey", context.valkey()?)];
-    let mut results = Vec::new();
-    for shape in SHAPES.iter().filter(|shape| names.is_empty() || names.iter().any(|name| name == shape.name)) {
-        let operations = arguments.number("--requests", shape.operations, 1)?;
-        let measured = measure(shape, &binaries, rounds, operations, arguments.has("--unix"))?;
-        print_table(shape, operations, &measured);
-        results.push(to_json(shape, operations, &measured));
+    let mut binaries = vec![
+        (OURS.to_owned(), our_binary(arguments.one("--binary"))?),
+        ("redis".to_owned(), context.redis()?),
+        ("valkey".to_owned(), context.valkey()?),
+    ];
+    for peer in arguments.all("--peer") {
+        let (name, path) =
+            peer.split_once('=').ok_or_else(|| Stop::Usage(format!("--peer is NAME=PATH, not {peer:?}")))?;
+        binaries.push((name.to_owned(), PathBuf::from(path)));
     }
-    let path = write_results(&json!({"rounds": rounds, "unix": arguments.has("--unix"), "shapes": results}))?;
-    println!("written to {}", path.display());
+    let mut measured = Vec::new();
+    let mut results = Vec::new();
+    for shape in shapes().filter(|shape| names.is_empty() || names.iter().any(|name| name == shape.name)) {
+        let operations = arguments.number("--requests", shape.operations, 1)?;
+        let rows = measure(shape, &binaries, rounds.min(shape.rounds_max), operations, arguments.has("--unix"))?;
+        print!("{}", table(shape, operations, &rows));
+        results.push(to_json(shape, operations, &rows));
+        measured.push((shape, rows));
+    }
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_err(|e| e.to_string())?.as_secs();
+    let results = json!({"rounds": rounds, "unix": arguments.has("--unix"), "shapes": results});
+    let text = serde_json::to_string_pretty(&results).map_err(|e| e.to_string())? + "\n";
+    for (name, text) in
+        [(format!("peers-{seconds}.json"), text), (format!("peers-{seconds}.svg"), chart::draw(&measured))]
+    {
+        println!("written to {}", keep(&name, &text)?.display());
+    }
     Ok(true)
 }
 
@@ -155,96 +173,40 @@ fn our_binary(given: Option<&str>) -> Result<PathBuf, String> {
     Ok(target_folder().join("release/impel"))
 }
 
-/// What was measured of one server.
-type Row<'a> = (&'a str, Vec<Measurement>);
-
-fn measure<'a>(
+fn measure(
     shape: &Shape,
-    binaries: &[(&'a str, PathBuf)],
+    binaries: &[(String, PathBuf)],
     rounds: usize,
     operations: usize,
     unix: bool,
-) -> Result<Vec<Row<'a>>, String> {
-    // Fresh servers for each shape, so that none carries over what another shape left in its memory.
-    let start = |(name, path): &(&'a str, PathBuf)| -> Result<(Server, Row<'a>), String> {
-        Ok((Server::start(Path::new(path), ARGUMENTS)?, (*name, Vec::new())))
-    };
-    let mut servers = binaries.iter().map(start).collect::<Result<Vec<_>, _>>()?;
+) -> Result<Vec<Row>, String> {
+    let mut rows: Vec<Row> =
+        binaries.iter().map(|(name, _)| Row { server: name.clone(), rounds: Vec::new() }).collect();
+    let start = |path: &Path| Server::start(path, shape.arguments);
+    // Servers of this shape alone, so that none carries over what another shape left in its memory.
+    let mut kept = binaries.iter().map(|(_, path)| start(path)).collect::<Result<Vec<_>, _>>()?;
     for round in 1..=rounds {
-        for (server, (name, measured)) in &mut servers {
+        for ((row, server), (name, path)) in rows.iter_mut().zip(&mut kept).zip(binaries) {
+            if shape.fresh && round > 1 {
+                *server = start(path)?;
+            }
             let address = if unix { Address::Unix(server.socket()) } else { server.address() };
-            let result =
-                shape.run(server, &address, operations).map_err(|e| format!("{} on {name}: {e}", shape.name))?;
-            eprintln!(
-                "{:<18} round {round}/{rounds} {name:<8} {:>12.0}/s {:>8.3} us",
-                shape.name, result.operations_per_second, result.cpu_us
-            );
-            measured.push(result);
+            let numbers = Run { server, address, operations }.shape(shape).map_err(|e| format!("{name}: {e}"))?;
+            let shown: Vec<String> =
+                numbers.iter().map(|number| number.map_or("-".into(), |n| format!("{n:.3}"))).collect();
+            eprintln!("{:<20} round {round}/{rounds} {name:<8} {}", shape.name, shown.join("  "));
+            row.rounds.push(numbers);
         }
     }
-    Ok(servers.into_iter().map(|(_, row)| row).collect())
+    Ok(rows)
 }
 
-fn throughput(measured: &[Measurement]) -> Option<Spread> {
-    Spread::of(measured.iter().map(|m| m.operations_per_second))
-}
-
-fn cpu(measured: &[Measurement]) -> Option<Spread> {
-    Spread::of(measured.iter().map(|m| m.cpu_us))
-}
-
-/// Ours over the best peer's: of throughput the largest median, of processor time the smallest.
-fn ratios(rows: &[Row<'_>]) -> Option<(f64, f64)> {
-    let (ours, peers): (Vec<_>, Vec<_>) = rows.iter().partition(|(name, _)| *name == OURS);
-    let (_, ours) = ours.first()?;
-    let best_rate = peers.iter().filter_map(|(_, m)| Some(throughput(m)?.median)).max_by(f64::total_cmp)?;
-    let best_cpu = peers.iter().filter_map(|(_, m)| Some(cpu(m)?.median)).min_by(f64::total_cmp)?;
-    Some((throughput(ours)?.median / best_rate, cpu(ours)?.median / best_cpu))
-}
-
-fn print_table(shape: &Shape, operations: usize, rows: &[Row<'_>]) {
-    println!("\n{}, {operations} operations a round", shape.name);
-    println!("  {:<8} {:>14} {:>7}   {:>14} {:>7}", "server", "operations/s", "spread", "cpu us/op", "spread");
-    for (name, measured) in rows {
-        if let (Some(rate), Some(cpu)) = (throughput(measured), cpu(measured)) {
-            println!(
-                "  {name:<8} {:>14.0} {:>6.1}%   {:>14.3} {:>6.1}%",
-                rate.median,
-                rate.percent(),
-                cpu.median,
-                cpu.percent()
-            );
-        }
-    }
-    if let Some((rate, cpu)) = ratios(rows) {
-        println!("  {OURS}/best peer: throughput {rate:.2}, cpu {cpu:.2}");
-    }
-}
-
-fn to_json(shape: &Shape, operations: usize, rows: &[Row<'_>]) -> Json {
-    let servers = rows.iter().map(|(name, measured)| {
-        json!({
-            "server": name,
-            "operations_per_second": measured.iter().map(|m| m.operations_per_second).collect::<Vec<_>>(),
-            "cpu_us": measured.iter().map(|m| m.cpu_us).collect::<Vec<_>>(),
-        })
-    });
-    let ratios = ratios(rows).map(|(rate, cpu)| json!({"throughput": rate, "cpu": cpu}));
-    json!({
-        "shape": shape.name,
-        "operations": operations,
-        "servers": servers.collect::<Vec<_>>(),
-        "ratio_to_best_peer": ratios,
-    })
-}
-
-fn write_results(results: &Json) -> Result<PathBuf, String> {
-    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_err(|e| e.to_string())?.as_secs();
+/// Writes a file into the folder of results.
+fn keep(name: &str, text: &str) -> Result<PathBuf, String> {
     let folder = target_folder().join("bench");
-    let path = folder.join(format!("peers-{seconds}.json"));
-    let text = serde_json::to_string_pretty(results).map_err(|e| e.to_string())?;
+    let path = folder.join(name);
     fs::create_dir_all(&folder)
-        .and_then(|()| fs::write(&path, text + "\n"))
+        .and_then(|()| fs::write(&path, text))
         .map_err(|e| format!("{}: {e}", path.display()))?;
     Ok(path)
 }
@@ -259,13 +221,5 @@ mod tests {
         for text in ["", "1", "k", "2k,1k", "1k,", "1x"] {
             assert!(parse_sizes(text).is_err(), "{text}");
         }
-    }
-
-    #[test]
-    fn we_are_compared_with_the_best_peer_in_each_number() {
-        let of = |rate: f64, cpu: f64| vec![Measurement { operations_per_second: rate, cpu_us: cpu }];
-        let rows = [(OURS, of(300.0, 1.0)), ("redis", of(100.0, 2.0)), ("valkey", of(150.0, 4.0))];
-        assert_eq!(ratios(&rows), Some((2.0, 0.5)));
-        assert_eq!(ratios(&rows[..1]), None, "nobody to compare with");
     }
 }

@@ -3,6 +3,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::golden::expect::LATER_FIELDS;
 use crate::resp::Value;
 
 /// Times that differ by less are the same. The workload's idle times are next to nothing or several of these.
@@ -88,17 +89,6 @@ fn timed(line: Value, class: fn(i64) -> Value) -> Value {
     }
 }
 
-/// Fields of XINFO that came after Redis 8.2.
-const NEWER: &[&[u8]] = &[
-    b"nacked-count",
-    b"idmp-duration",
-    b"idmp-maxsize",
-    b"pids-tracked",
-    b"iids-tracked",
-    b"iids-added",
-    b"iids-duplicates",
-];
-
 /// A reply of XINFO, or a part of one.
 fn info(value: Value) -> Value {
     match value {
@@ -124,7 +114,7 @@ fn info(value: Value) -> Value {
 /// A field in comparable form; `None` if Redis 8.2 does not have it.
 fn field(name: Value, value: Value) -> Option<(Value, Value)> {
     let Value::Bulk(text) = &name else { return Some((name, value)) };
-    if NEWER.contains(&text.as_slice()) {
+    if LATER_FIELDS.contains(&text.as_slice()) {
         return None;
     }
     let value = match (text.as_slice(), value) {

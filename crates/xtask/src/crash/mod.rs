@@ -6,6 +6,7 @@
 
 mod check;
 mod command;
+mod effect;
 mod model;
 mod owner;
 mod pipeline;

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::check::compare_keys;
-use super::command::{ClaimOptions, Command, same_reply, shown};
+use super::command::{ClaimOptions, Command};
+use super::effect::{same_reply, shown};
 use super::model::{Data, Id, Keys, Limit, References, Span, Stream, ZERO, id_text};
 use super::random::Random;
 use super::view::{now_ms, read_keys};

@@ -3,7 +3,8 @@
 use super::check::{
     Ack, Delivery, GroupLog, GroupView, SharedLog, SharedView, check_pipeline, check_shared, compare_keys,
 };
-use super::command::{Command, same_reply};
+use super::command::Command;
+use super::effect::same_reply;
 use super::model::{Data, Keys, Span, Stream, ZERO};
 use crate::resp::Value;
 

@@ -43,7 +43,7 @@ impl Protocol {
 }
 
 /// Fields of XINFO replies that came after the recorded version; the `fields` form passes over them.
-const LATER_FIELDS: [&[u8]; 7] = [
+pub const LATER_FIELDS: [&[u8]; 7] = [
     b"idmp-duration",
     b"idmp-maxsize",
     b"pids-tracked",

@@ -35,20 +35,21 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 
 pub fn golden_tcp(context: &Context) -> Outcome {
     let server = context.start_server(IN_MEMORY)?;
-    golden(&server, &server.address(), GOLDEN_NOT_SERVED_YET)
+    golden(&server, &server.address(), GOLDEN_NOT_SERVED_YET, None)
 }
 
 pub fn golden_unix(context: &Context) -> Outcome {
     let server = context.start_server(DURABLE)?;
-    golden(&server, &Address::Unix(server.socket()), GOLDEN_NOT_SERVED_YET)
+    golden(&server, &Address::Unix(server.socket()), GOLDEN_NOT_SERVED_YET, None)
 }
 
-fn golden(server: &Server, address: &Address, skip: &[&str]) -> Outcome {
+/// Plays the cases of one source, or all: those of [`Source::Spec`] are newer than the Redis that we compare with.
+fn golden(server: &Server, address: &Address, skip: &[&str], source: Option<Source>) -> Outcome {
     let choice = Choice {
         files: Vec::new(),
         cases: Vec::new(),
         skip: skip.iter().map(|word| (*word).to_owned()).collect(),
-        source: Some(Source::Recorded),
+        source,
         protocols: vec![Protocol::Two, Protocol::Three],
         timeout: TIMEOUT,
         verbose: false,
@@ -101,7 +102,7 @@ pub fn players(context: &Context) -> Outcome {
     let redis = context.redis()?;
     let arguments = [IN_MEMORY, &["--enable-debug-command", "yes"]].concat();
     let server = Server::start(&redis, &arguments)?;
-    let mut tally = golden(&server, &server.address(), &[])?;
+    let mut tally = golden(&server, &server.address(), &[], Some(Source::Recorded))?;
     let primary = format!("127.0.0.1 {}", server.port());
     let replica = Server::start(&redis, &[&arguments[..], &["--replicaof", &primary]].concat())?;
     let mut options = Options {

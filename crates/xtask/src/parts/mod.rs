@@ -50,7 +50,7 @@ const fn part(name: &'static str, about: &'static str, run: fn(&Context) -> Outc
 pub const PARTS: &[Part] = &[
     part("format", "cargo fmt --check", workspace::format),
     part("lints", "cargo clippy, warnings are errors", workspace::lints),
-    part("unit", "cargo test: unit, property and simulation tests", workspace::unit),
+    part("unit", "cargo test: unit, property and simulation tests, house rules", workspace::unit),
     part("server", "the server, built with assertions", |context| context.server().map(|_| Tally::one())),
     part("redis-tools", "redis-cli and redis-benchmark are there", |context| {
         context.redis_tools().map(|()| Tally::one())

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::context::{cargo, run_logged, run_or_explain, tail};
 use super::{Context, Outcome, Tally, parse_tally};
 use crate::bench::growth::{self, OPERATIONS};
-use crate::bench::shapes::SHAPES;
+use crate::bench::shapes::{self, Run};
 use crate::{project_root, shared_folder, target_folder};
 
 /// No program needs a fraction of it.
@@ -88,14 +88,20 @@ pub fn laboratory(context: &Context) -> Outcome {
 /// Every shape of the benchmark, run tiny on our server, so that none stops working unnoticed. Measures nothing.
 pub fn shapes(context: &Context) -> Outcome {
     context.redis_tools()?;
-    let server = context.start_server(&["--save", "", "--appendonly", "no"])?;
     let mut tally = Tally::default();
-    for shape in SHAPES {
-        match shape.run(&server, &server.address(), TINY) {
-            Ok(_) => tally.passed += 1,
+    for shape in shapes::shapes() {
+        let mut server = context.start_server(shape.arguments)?;
+        let address = server.address();
+        let run = Run { server: &mut server, address, operations: TINY }.shape(shape);
+        match run.map(|numbers| numbers.iter().all(Option::is_some)) {
+            Ok(true) => tally.passed += 1,
+            Ok(false) => {
+                tally.failed += 1;
+                tally.report.push_str(&format!("FAIL {}: a figure is missing\n", shape.name));
+            }
             Err(why) => {
                 tally.failed += 1;
-                tally.report.push_str(&format!("FAIL {}: {why}\n", shape.name));
+                tally.report.push_str(&format!("FAIL {why}\n"));
             }
         }
     }

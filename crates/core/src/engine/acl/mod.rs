@@ -7,6 +7,7 @@
 
 pub mod log;
 pub mod rules;
+mod selector;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -14,14 +14,9 @@ use crate::state::group::Group;
 use crate::state::pending::{Pel, Pending, idle_bound};
 use crate::state::stream::Stream;
 
-/// The error of commands that need key and group.
-pub(super) fn no_group(key: &[u8], group: &[u8]) -> Fault {
-    Fault::concat(&[b"NOGROUP No such key '", key, b"' or consumer group '", group, b"'"])
-}
-
 pub(super) fn stream_and_group<'c>(cx: &'c Cx<'_>, key: &[u8], name: &[u8]) -> Result<(&'c Stream, &'c Group), Fault> {
-    let stream = cx.stream(key)?.ok_or_else(|| no_group(key, name))?;
-    let group = stream.group(name).ok_or_else(|| no_group(key, name))?;
+    let stream = cx.stream(key)?.ok_or_else(|| Fault::no_group(key, name))?;
+    let group = stream.group(name).ok_or_else(|| Fault::no_group(key, name))?;
     Ok((stream, group))
 }
 

@@ -92,13 +92,11 @@ pub fn xdelex(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
             reply.int(REFERENCED);
             continue;
         }
-        let exists = stream.entries.contains(id);
+        // Deleted first: RETAIN acked would trim what is released.
+        let exists = delete(cx, key, id);
+        deleted |= exists;
         if references == References::Delete {
             release(cx, key, id);
-        }
-        if exists {
-            delete(cx, key, id);
-            deleted = true;
         }
         reply.int(if exists { DELETED } else { NOT_FOUND });
     }
@@ -122,24 +120,22 @@ pub fn xackdel(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result
     reply.array(ids.len());
     let mut deleted = false;
     for &id in &ids {
-        let group = cx.stream(key)?.and_then(|stream| stream.group(name));
-        if !group.is_some_and(|group| group.pel().contains(id)) {
+        let Some(stream) = cx.stream(key)? else { unreachable!("nothing here removes the stream") };
+        if !stream.group(name).is_some_and(|group| group.pel().contains(id)) {
             reply.int(NOT_FOUND);
             continue;
+        }
+        let kept = references == References::Acked && !stream.is_free_without(name, id);
+        if !kept {
+            // What dangled counts as deleted, but nothing was. Deleted first: RETAIN acked would trim what is acknowledged.
+            deleted |= delete(cx, key, id);
         }
         let at = cx.at(key);
         cx.emit(&Record::Acknowledge { at, group: name, ids: Ids::Slice(&[id]) });
         if references == References::Delete {
             release(cx, key, id);
         }
-        let kept = references == References::Acked && !cx.stream(key)?.is_some_and(|stream| stream.is_free(id));
-        if kept {
-            reply.int(REFERENCED);
-        } else {
-            // What dangled counts as deleted, but nothing was.
-            deleted |= delete(cx, key, id);
-            reply.int(DELETED);
-        }
+        reply.int(if kept { REFERENCED } else { DELETED });
     }
     if deleted {
         cx.notify(EventClass::Stream, "xdel", key);

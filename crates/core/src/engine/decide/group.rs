@@ -22,12 +22,14 @@ struct Options {
     make_stream: bool,
     /// What is set for the group.
     set: GroupOptions,
+    /// Was any of that named?
+    sets: bool,
     /// `Some(-1)` = said to be unknown.
     entries_read: Option<i64>,
 }
 
 fn options(args: Args<'_>, create: bool) -> Result<Options, Fault> {
-    let mut options = Options { make_stream: false, set: GroupOptions::default(), entries_read: None };
+    let mut options = Options { make_stream: false, set: GroupOptions::default(), sets: false, entries_read: None };
     let mut at = 5;
     while at < args.len() {
         let word = args.get(at);
@@ -42,6 +44,7 @@ fn options(args: Args<'_>, create: bool) -> Result<Options, Fault> {
             options.entries_read = Some(n);
             at += 2;
         } else if create && take_option(args, at, &mut options.set)? {
+            options.sets = true;
             at += 2;
         } else {
             return Err(Fault::subcommand_syntax(args.get(1), "XGROUP"));
@@ -79,16 +82,12 @@ fn entries_read(given: Option<i64>, stream: Option<&Stream>) -> Option<u64> {
     Some(n.min(stream.map_or(0, |stream| stream.entries_added)))
 }
 
-pub(super) fn no_such_group(group: &[u8], key: &[u8]) -> Fault {
-    Fault::concat(&[b"NOGROUP No such consumer group '", group, b"' for key name '", key, b"'"])
-}
-
 fn stream<'c>(cx: &'c Cx<'_>, key: &[u8]) -> Result<&'c Stream, Fault> {
     cx.stream(key)?.ok_or(Fault::XGROUP_NO_KEY)
 }
 
 fn group<'c>(cx: &'c Cx<'_>, key: &[u8], name: &[u8]) -> Result<&'c Group, Fault> {
-    stream(cx, key)?.group(name).ok_or_else(|| no_such_group(name, key))
+    stream(cx, key)?.group(name).ok_or_else(|| Fault::no_group_of_key(key, name))
 }
 
 /// XGROUP CREATE key group id|$ [MKSTREAM] [ENTRIESREAD n] [MAXPENDING n] [MAXPENDING-CONSUMER n]
@@ -101,7 +100,7 @@ pub fn create(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
         return Err(Fault::XGROUP_NO_KEY);
     }
     // Options that Redis does not have are not counted by its rule.
-    check_length(args, if options.set == GroupOptions::default() { 8 } else { 14 })?;
+    check_length(args, if options.sets { 14 } else { 8 })?;
     let position = match args.get(4) {
         b"$" => stream.map_or(StreamId::MIN, |stream| stream.last_id),
         id => parse::id(id)?,

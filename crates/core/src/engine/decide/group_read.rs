@@ -7,8 +7,6 @@
 //! A read that passes over more entries than one turn has time for, and finds none to give, goes on in the next turn
 //! (`engine::postpone`): it never answers that there is nothing before it has looked at everything.
 
-use std::collections::BTreeSet;
-
 use smallvec::SmallVec;
 
 use super::budget::{Budget, put_head_before};
@@ -25,7 +23,7 @@ use crate::engine::fault::Fault;
 use crate::id::StreamId;
 use crate::record::{Claimed, Claims, Ids, Record};
 use crate::resp::encode::{Reply, bulk_id};
-use crate::session::ClaimWait;
+use crate::session::GroupReader;
 use crate::state::group::Group;
 use crate::state::pending::idle_bound;
 use crate::state::stream::Stream;
@@ -39,22 +37,12 @@ enum From {
     History(StreamId),
 }
 
-/// Pending entries without an entry in the stream that one claim from one stream takes off the list at most. What is
-/// left is found by the next one.
+/// Pending entries without an entry in the stream that one claim from one stream takes off the list at most. For what is
+/// left it goes on in the next turn.
 const DROPS_MAX: usize = 1000;
 
 /// Pending entries that a claim asks the list for at first; then it doubles.
 const CLAIM_STEP: usize = 128;
-
-fn no_group(key: &[u8], group: &[u8]) -> Fault {
-    Fault::concat(&[
-        b"NOGROUP No such key '",
-        key,
-        b"' or consumer group '",
-        group,
-        b"' in XREADGROUP with GROUP option",
-    ])
-}
 
 /// XREADGROUP GROUP group consumer [COUNT n] [MAXCOUNT n] [MAXSIZE bytes] [BLOCK ms] [CLAIM ms] [NOACK] [MKGROUP [0|$]]
 /// STREAMS key … id …
@@ -69,7 +57,7 @@ pub fn xreadgroup(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
         if cx.stream(key)?.and_then(|stream| stream.group(name)).is_none() {
             missing = true;
             if options.make_group.is_none() {
-                return Err(no_group(key, name));
+                return Err(Fault::no_group_to_read(key, name));
             }
         }
         froms.push(match id {
@@ -93,14 +81,15 @@ pub fn xreadgroup(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
         }
     }
     let start = reply.out.len();
-    let mut budget = options.budget(start);
-    if cx.may_postpone() {
-        budget.bound_passes();
-    }
     let mut answered = 0;
     // The head holds the number of streams that have something, which with several is known only at the end.
     if options.streams == 1 {
         reply.pairs(1);
+    }
+    // It does not count: MAXSIZE must not mean less where one stream is read.
+    let mut budget = options.budget(reply.out.len());
+    if cx.may_postpone() {
+        budget.bound_passes();
     }
     for (key, from) in keys.iter().zip(&froms) {
         if !budget.has_room(reply) {
@@ -115,13 +104,11 @@ pub fn xreadgroup(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
         reply.out.truncate(start);
         if budget.is_passed() && options.block.is_none() {
             cx.postpone(args, 0);
-            if let Some(wait) = &mut cx.wait {
-                wait.group = Some(name.into());
-            }
+            wait_as_group(cx, name, consumer, &options);
             return Ok(());
         }
         read::nothing(cx, args, &options, |_| None, reply);
-        wait_as_group(cx, keys, name, consumer, &options);
+        wait_as_group(cx, name, consumer, &options);
         if let Some(wait) = &mut cx.wait {
             wait.goes_on = budget.is_passed();
         }
@@ -131,10 +118,10 @@ pub fn xreadgroup(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
     Ok(())
 }
 
-/// MKGROUP: makes what is missing. Like XGROUP CREATE, this is refused when memory is short.
+/// MKGROUP: makes what is missing. Like XGROUP CREATE, this is refused when memory is short, and the other way round
+/// allowed in scripts that may go on then.
 fn make_groups(cx: &mut Cx<'_>, keys: Args<'_>, name: &[u8], position: MakeGroup) -> Result<(), Fault> {
-    let limit_bytes = cx.settings().maxmemory_bytes;
-    if limit_bytes > 0 && cx.facts.used_memory > limit_bytes {
+    if cx.is_memory_short() {
         return Err(Fault::OUT_OF_MEMORY);
     }
     for key in keys.iter() {
@@ -204,62 +191,72 @@ struct Taken {
     claims: Vec<Claimed>,
     /// Pending, and gone from the stream.
     dropped: Vec<StreamId>,
-    /// Claims of what nobody had.
-    released: u64,
 }
 
-/// Writes the pending entries that are idle enough, longest idle first, released ones before all. At most `want`.
+/// Writes the pending entries that are idle enough: first those that were released, in that order, then the longest idle
+/// first. At most `want`, and no more from others than there is room for: what the consumer has already takes none.
 fn take_idle(
     stream: &Stream,
-    group: &Group,
+    (group, consumer): (&Group, &[u8]),
     (now_ms, min_idle_ms): (u64, u64),
     want: u64,
-    room: Room,
+    mut room: Room,
     budget: &mut Budget,
     reply: &mut Reply<'_>,
 ) -> Taken {
     let mut taken = Taken::default();
-    let want = want.min(room.consumer);
+    let pel = group.pel();
+    let own = group.find(consumer);
     let bound_ms = idle_bound(now_ms, min_idle_ms);
-    // Where the bound on the group lets nothing in, only what others have already can be taken over.
-    let mut owned = room.group == 0;
-    // XCLAIM TIME can make an owned entry look older than released ones: then the second question finds it again.
-    let mut known: BTreeSet<StreamId> = BTreeSet::new();
-    let (mut limit, mut seen) = (CLAIM_STEP.min(usize::try_from(want).unwrap_or(usize::MAX)), 0);
+    let first_limit = CLAIM_STEP.min(usize::try_from(want).unwrap_or(usize::MAX));
+    let mut released = group.released() > 0;
+    let (mut limit, mut seen) = (first_limit, 0);
     while (taken.claims.len() as u64) < want {
-        let pel = group.pel();
-        let found = if owned { pel.oldest_owned(bound_ms, limit) } else { pel.oldest_first(bound_ms, limit) };
-        let mut crowded = false;
+        let found = match released {
+            // Where the bound on the group lets nothing in, only what others have already can be taken over.
+            true if room.group == 0 => Vec::new(),
+            true => pel.first_released(limit),
+            false if group.released() > 0 => pel.oldest_owned(bound_ms, limit),
+            false => pel.oldest_first(bound_ms, limit),
+        };
         for pending in &found[seen..] {
-            if taken.claims.len() as u64 == want || taken.dropped.len() == DROPS_MAX || !budget.has_room(reply) {
+            if taken.claims.len() as u64 == want
+                || taken.dropped.len() == DROPS_MAX
+                || room.consumer == 0
+                || !budget.has_room(reply)
+            {
                 return taken;
             }
-            if !pending.is_idle(now_ms, min_idle_ms) || known.contains(&pending.id) {
+            if !pending.is_idle(now_ms, min_idle_ms) {
                 continue;
             }
             let Some(entry) = stream.entries.get(pending.id) else {
                 taken.dropped.push(pending.id);
                 continue;
             };
-            if pending.is_released() {
-                if taken.released == room.group {
-                    crowded = true;
+            if released {
+                if room.group == 0 {
                     break;
                 }
-                taken.released += 1;
+                room.group -= 1;
+            }
+            if Some(pending.consumer) != own {
+                room.consumer -= 1;
             }
             reply.array(4);
             reply.id(pending.id);
             entry.write_fields(reply.out);
             // When a released entry was delivered is not known any more: -1, as XPENDING shows it.
-            reply.int(if pending.is_released() { -1 } else { now_ms.saturating_sub(pending.delivered_ms) as i64 });
+            reply.int(if released { -1 } else { now_ms.saturating_sub(pending.delivered_ms) as i64 });
             reply.count(pending.deliveries);
             taken.claims.push(Claimed { id: pending.id, deliveries: once_more(pending.deliveries) });
             budget.take(1);
         }
-        if crowded {
-            (owned, seen) = (true, 0);
-            known = taken.claims.iter().map(|claim| claim.id).chain(taken.dropped.iter().copied()).collect();
+        if room.consumer == 0 {
+            break;
+        }
+        if released && (found.len() < limit || room.group == 0) {
+            (released, limit, seen) = (false, first_limit, 0);
             continue;
         }
         if found.len() < limit {
@@ -284,8 +281,7 @@ fn deliver(
     reply: &mut Reply<'_>,
 ) -> bool {
     if !cx.may_postpone() && group(cx, key, name).is_some_and(|(_, group)| group.frees_keys()) {
-        let db = cx.db;
-        cx.engine().state_mut().free_keys_of(db, key, name, usize::MAX);
+        cx.free_keys(key, name);
     }
     let Some((mut stream, mut group)) = group(cx, key, name) else { return false };
     let (at, now_ms, no_ack) = (cx.at(key), cx.now_ms(), options.no_ack);
@@ -308,27 +304,33 @@ fn deliver(
     let mut want = options.count.min(budget.entries());
     let mut claimed = 0;
     if let Some(min_idle_ms) = options.claim_idle_ms {
-        let taken = take_idle(stream, group, (now_ms, min_idle_ms), want, room, budget, reply);
-        claimed = taken.claims.len() as u64;
-        room.consumer = room.consumer.saturating_sub(claimed);
-        room.group = room.group.saturating_sub(taken.released);
-        want -= claimed;
-        // What is dropped may free a key.
-        if taken.dropped.len() == DROPS_MAX && cx.may_postpone() {
+        let mut drops = 0;
+        loop {
+            let taken = take_idle(stream, (group, consumer), (now_ms, min_idle_ms), want, room, budget, reply);
+            claimed = taken.claims.len() as u64;
+            want -= claimed;
+            if !taken.dropped.is_empty() {
+                cx.emit(&Record::Drop { at, group: name, ids: Ids::Slice(&taken.dropped) });
+            }
+            if claimed > 0 {
+                make_consumer(cx, key, name, consumer);
+                let claims = Claims::Slice(&taken.claims);
+                cx.emit(&Record::Claim { at, group: name, consumer, delivered_ms: now_ms, claims });
+            }
+            // What is dropped may free a key, and make room: for what is new, and for what was released.
+            (stream, group) = match self::group(cx, key, name) {
+                Some(both) => both,
+                None => return claimed > 0,
+            };
+            room = Room::of(group, consumer);
+            drops += taken.dropped.len();
+            if claimed > 0 || taken.dropped.is_empty() || drops >= DROPS_MAX {
+                break;
+            }
+        }
+        if drops >= DROPS_MAX && cx.may_postpone() {
             budget.stop_passing();
         }
-        if !taken.dropped.is_empty() {
-            cx.emit(&Record::Drop { at, group: name, ids: Ids::Slice(&taken.dropped) });
-        }
-        if claimed > 0 {
-            make_consumer(cx, key, name, consumer);
-            let claims = Claims::Slice(&taken.claims);
-            cx.emit(&Record::Claim { at, group: name, consumer, delivered_ms: now_ms, claims });
-        }
-        (stream, group) = match self::group(cx, key, name) {
-            Some(both) => both,
-            None => return claimed > 0,
-        };
     }
     if !no_ack {
         want = want.min(room.new_entries());
@@ -349,6 +351,8 @@ fn deliver(
         _ => 0,
     };
     let plain = n == 0 || held::is_plain(stream, group);
+    // What is pending beyond the position changes hands when it is given: its holder may have room then.
+    let takes_away = n > 0 && group.pel().last().is_some_and(|last| last > after);
     let head_first = plain && delivered == 0 && options.claim_idle_ms.is_none() && !budget.bounds_size();
     if !plain {
         let passed = held::walk((stream, group), now_ms, n, options, budget, reply);
@@ -381,6 +385,10 @@ fn deliver(
             make_consumer(cx, key, name, consumer);
             cx.emit(&Record::Deliver { at, group: name, consumer, after, last, entries_read, no_ack, now_ms });
         }
+    }
+
+    if takes_away && !no_ack {
+        cx.note_room(key);
     }
 
     if claimed + delivered == 0 {
@@ -475,36 +483,14 @@ fn history(
     true
 }
 
-/// A read that waits learns what else may end its wait: the loss of its group, time (CLAIM), room under a bound.
-fn wait_as_group(cx: &mut Cx<'_>, keys: Args<'_>, name: &[u8], consumer: &[u8], options: &Options<'_>) {
-    let Some(mut wait) = cx.wait.take() else { return };
-    wait.group = Some(name.into());
-    let now_ms = cx.now_ms();
-    let (mut until_ms, mut reachable) = (None::<u64>, false);
-    for key in keys.iter() {
-        let Some((_, group)) = group(cx, key, name) else { continue };
-        let room = Room::of(group, consumer);
-        wait.crowded |= room.new_entries() == 0;
-        let Some(min_idle_ms) = options.claim_idle_ms.filter(|_| room.consumer > 0) else { continue };
-        // What nobody has and the group has no room for stays where it is.
-        let oldest_ms = if room.group == 0 && group.released() > 0 {
-            group.pel().oldest_owned(now_ms, 1).first().map(|pending| pending.delivered_ms)
-        } else {
-            // A time to come is a delay: its end will be told.
-            group.pel().oldest_time().filter(|&ms| ms <= now_ms)
-        };
-        reachable = true;
-        if let Some(oldest_ms) = oldest_ms {
-            let ms = oldest_ms.saturating_add(min_idle_ms).max(now_ms);
-            until_ms = Some(until_ms.map_or(ms, |least| least.min(ms)));
-        }
+/// A read that waits tells for whom it reads.
+fn wait_as_group(cx: &mut Cx<'_>, name: &[u8], consumer: &[u8], options: &Options<'_>) {
+    if let Some(wait) = &mut cx.wait {
+        wait.group = Some(GroupReader {
+            group: name.into(),
+            consumer: consumer.into(),
+            claim_idle_ms: options.claim_idle_ms,
+            no_ack: options.no_ack,
+        });
     }
-    // Later than the end of the wait is never.
-    let end_ms = wait.deadline_ms.unwrap_or(i64::MAX as u64);
-    wait.claims = options.claim_idle_ms.map(|_| match until_ms {
-        Some(ms) if ms < end_ms => ClaimWait::Until(ms),
-        None if reachable => ClaimWait::Pending,
-        _ => ClaimWait::Event,
-    });
-    cx.wait = Some(wait);
 }

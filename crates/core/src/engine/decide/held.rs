@@ -75,7 +75,7 @@ fn take_due(
     (given, moved)
 }
 
-/// Waiting entries whose turn has come.
+/// Waiting entries whose turn has come, in stream order.
 fn take_ready(
     (stream, group): (&Stream, &Group),
     want: u64,
@@ -83,10 +83,19 @@ fn take_ready(
     budget: &mut Budget,
     reply: &mut Reply<'_>,
 ) -> Vec<StreamId> {
-    let mut given = Vec::new();
-    for id in group.held().ready() {
-        if given.len() as u64 == want || !budget.has_room(reply) {
-            break;
+    let held = group.held();
+    let (mut given, mut ready) = (Vec::new(), held.ready().peekable());
+    // Without acknowledgement the next entry of a key is ready as soon as the one before it is given.
+    let mut followers: BTreeSet<StreamId> = BTreeSet::new();
+    while (given.len() as u64) < want && budget.has_room(reply) {
+        let follower = followers.first().copied();
+        let next = match ready.next_if(|id| follower.is_none_or(|follower| *id < follower)) {
+            Some(id) => Some(id),
+            None => followers.pop_first(),
+        };
+        let Some(id) = next else { break };
+        if options.no_ack {
+            followers.extend(held.next_behind(id));
         }
         let Some(entry) = stream.entries.get(id) else { continue };
         write_new(&entry, options, reply);
@@ -120,13 +129,9 @@ pub(super) fn give_held(
         super::group_read::make_consumer(cx, key, name, consumer);
         cx.emit(&Record::Give { at, group: name, consumer, no_ack, now_ms, ids: Ids::Slice(&due) });
     }
-    // Without acknowledgement the next entry of a key is ready as soon as the one before it is given.
-    while given < want {
-        let Some(both) = super::group_read::group(cx, key, name) else { break };
-        let ready = take_ready(both, want - given, options, budget, reply);
-        if ready.is_empty() {
-            break;
-        }
+    let Some(both) = super::group_read::group(cx, key, name) else { return given };
+    let ready = take_ready(both, want - given, options, budget, reply);
+    if !ready.is_empty() {
         given += ready.len() as u64;
         super::group_read::make_consumer(cx, key, name, consumer);
         cx.emit(&Record::Give { at, group: name, consumer, no_ack, now_ms, ids: Ids::Slice(&ready) });
@@ -136,8 +141,10 @@ pub(super) fn give_held(
 
 /// May every entry after the group's position be given as it comes?
 pub(super) fn is_plain(stream: &Stream, group: &Group) -> bool {
-    let delayed = stream.delays().and_then(|all| all.last_id()).is_some_and(|last| last > group.last_delivered);
-    !delayed && group.options().key_field.is_none()
+    let after = group.last_delivered;
+    let delayed = stream.delays().and_then(|all| all.last_id()).is_some_and(|last| last > after);
+    let deferred = group.deferred() > 0 && group.pel().last().is_some_and(|last| last > after);
+    !delayed && !deferred && group.options().key_field.is_none()
 }
 
 /// What a walk over new entries comes to.
@@ -172,9 +179,17 @@ pub(super) fn walk(
         }
         let delay = delays.as_mut().and_then(|delays| delays.next_if(|&(id, _)| id == entry.id));
         let due_ms = delay.map(|(_, due_ms)| due_ms).filter(|&due_ms| due_ms > now_ms);
-        let free = due_ms.is_none() && keys.take(group, order_key(group, &entry), options.no_ack);
-        // What is pending already (the position was set back) only changes hands.
-        if free || group.pel().contains(entry.id) {
+        // What is pending already (the position was set back) only changes hands, unless it was given back with a delay:
+        // then it stays pending, out of reach, and holding it comes to passing over it.
+        let may_come = match group.pel().get(entry.id) {
+            Some(pending) if pending.is_deferred() => false,
+            Some(_) => {
+                keys.take(group, order_key(group, &entry), options.no_ack);
+                true
+            }
+            None => due_ms.is_none() && keys.take(group, order_key(group, &entry), options.no_ack),
+        };
+        if may_come {
             write_new(&entry, options, reply);
             budget.take(1);
             passed.given.push(entry.id);

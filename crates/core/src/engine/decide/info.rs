@@ -139,6 +139,20 @@ fn memory(cx: &Cx<'_>, lines: &mut Lines<'_>) {
     let (used, max) = (cx.facts.used_memory, cx.settings().maxmemory_bytes);
     lines.put("used_memory", used);
     lines.put("used_memory_human", human(used));
+    let scripts = cx.engine_ref().script_usage();
+    lines.put("used_memory_lua", scripts.machine_bytes);
+    lines.put("used_memory_vm_eval", scripts.machine_bytes);
+    lines.put("used_memory_lua_human", human(scripts.machine_bytes as u64));
+    lines.put("used_memory_scripts_eval", scripts.kept_bytes);
+    lines.put("number_of_cached_scripts", scripts.count);
+    lines.put("number_of_functions", 0);
+    lines.put("number_of_libraries", 0);
+    lines.put("used_memory_vm_functions", 0);
+    lines.put("used_memory_vm_total", scripts.machine_bytes);
+    lines.put("used_memory_vm_total_human", human(scripts.machine_bytes as u64));
+    lines.put("used_memory_functions", 0);
+    lines.put("used_memory_scripts", scripts.kept_bytes);
+    lines.put("used_memory_scripts_human", human(scripts.kept_bytes as u64));
     lines.put("maxmemory", max);
     lines.put("maxmemory_human", human(max));
     lines.put("maxmemory_policy", "noeviction");
@@ -194,6 +208,7 @@ fn stats(cx: &Cx<'_>, lines: &mut Lines<'_>) {
         lines.put(&format!("acl_access_denied_{name}"), denied[reason as usize]);
     }
     lines.put("total_blocked_clients", of.blocked_total);
+    lines.put("blocked_reads_repeated", of.reads_repeated);
     lines.put("client_query_buffer_limit_disconnections", of.query_buffer_disconnections);
     lines.put("client_output_buffer_limit_disconnections", of.output_buffer_disconnections);
 }

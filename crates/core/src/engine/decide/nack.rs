@@ -148,7 +148,7 @@ impl Engine {
             let claims = Claims::Slice(&claims);
             self.emit(&Record::GiveBack { at, group: &group, first_order, due_ms: 0, claims });
         }
-        self.state.db_mut(at.db).refresh_timer(at.key);
+        self.state.refresh_timer(at);
         limit - left
     }
 }

@@ -1,8 +1,8 @@
 //! The bounds that an operator has set for a stream, as XADD meets them.
 
+use super::trim;
 use crate::engine::Cx;
 use crate::engine::fault::Fault;
-use crate::record::Record;
 use crate::state::stream::Stream;
 
 /// May so many entries of so many bytes be added? A stream that discards new ones says no when it is full.
@@ -27,9 +27,10 @@ pub fn admit(stream: &Stream, entries: u64, bytes: u64) -> Result<(), Fault> {
 
 /// Removes what is beyond the bounds of the stream under `key`.
 pub fn enforce(cx: &mut Cx<'_>, key: &[u8]) {
-    let (at, now_ms) = (cx.at(key), cx.now_ms());
-    let bound = cx.stream(key).ok().flatten().and_then(|stream| stream.bound_at(now_ms));
-    if let Some(before) = bound {
-        cx.emit(&Record::Trim { at, before });
+    let now_ms = cx.now_ms();
+    let last = cx.stream(key).ok().flatten().and_then(|stream| stream.last_beyond(now_ms));
+    if let Some(last) = last {
+        trim::remove_front(cx, key, last);
+        cx.note_trim(key);
     }
 }

@@ -68,7 +68,7 @@ pub(super) fn flush(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> R
     if !good {
         return Err(Fault::SCRIPT_FLUSH_OPTION);
     }
-    cx.engine().take_scripts();
+    cx.engine().forget_scripts();
     reply.ok();
     Ok(())
 }

@@ -1,6 +1,5 @@
 //! XINFO and its subcommands.
 
-use super::group::no_such_group;
 use crate::command::args::Args;
 use crate::command::parse::{self, is};
 use crate::engine::Cx;
@@ -60,6 +59,16 @@ fn make_room(parts: usize, reply: &mut Reply<'_>) {
     reply.out.reserve(parts * PART_BYTES);
 }
 
+/// Where a group is, in three fields.
+fn write_position(lags: &mut Lags<'_>, group: &Group, reply: &mut Reply<'_>) {
+    reply.written(b"$17\r\nlast-delivered-id\r\n");
+    reply.id(group.last_delivered);
+    reply.written(b"$12\r\nentries-read\r\n");
+    optional_count(reply, group.entries_read.map(|n| n as i64));
+    reply.written(b"$3\r\nlag\r\n");
+    lags.write(group, reply);
+}
+
 /// XINFO GROUPS key
 pub fn groups(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
     let stream = stream_of(cx, args.get(2))?;
@@ -74,12 +83,7 @@ pub fn groups(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
         reply.count(group.consumer_count() as u64);
         reply.written(b"$7\r\npending\r\n");
         reply.count(group.pel().len());
-        reply.written(b"$17\r\nlast-delivered-id\r\n");
-        reply.id(group.last_delivered);
-        reply.written(b"$12\r\nentries-read\r\n");
-        optional_count(reply, group.entries_read.map(|n| n as i64));
-        reply.written(b"$3\r\nlag\r\n");
-        lags.write(group, reply);
+        write_position(&mut lags, group, reply);
     }
     Ok(())
 }
@@ -93,11 +97,7 @@ pub fn group_stats(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Re
     reply.array(stream.groups.len());
     for (name, group) in &stream.groups {
         let pel = group.pel();
-        // Given back: no delivery any more. Those that wait for their time stand in the future.
-        let oldest_ms = match group.released() {
-            0 => pel.oldest_time().filter(|&ms| ms <= now_ms),
-            _ => pel.oldest_owned(now_ms, 1).first().map(|pending| pending.delivered_ms),
-        };
+        let oldest_ms = group.oldest_owned_ms(now_ms);
         let undelivered = group.last_delivered.next().and_then(|from| stream.entries.range(from, StreamId::MAX).next());
         let age = |ms: u64| now_ms.saturating_sub(ms) as i64;
         reply.map(14);
@@ -138,7 +138,7 @@ pub fn group_stats(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Re
 /// XINFO CONSUMERS key group
 pub fn consumers(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
     let (key, name) = (args.get(2), args.get(3));
-    let group = stream_of(cx, key)?.group(name).ok_or_else(|| no_such_group(name, key))?;
+    let group = stream_of(cx, key)?.group(name).ok_or_else(|| Fault::no_group_of_key(key, name))?;
     let now_ms = cx.now_ms();
     reply.array(group.consumer_count());
     for (_, consumer) in group.consumers() {
@@ -231,12 +231,7 @@ fn write_group(lags: &mut Lags<'_>, name: &[u8], group: &Group, count: usize, re
     reply.map(8);
     reply.written(b"$4\r\nname\r\n");
     reply.bulk(name);
-    reply.written(b"$17\r\nlast-delivered-id\r\n");
-    reply.id(group.last_delivered);
-    reply.written(b"$12\r\nentries-read\r\n");
-    optional_count(reply, group.entries_read.map(|n| n as i64));
-    reply.written(b"$3\r\nlag\r\n");
-    lags.write(group, reply);
+    write_position(lags, group, reply);
     reply.written(b"$9\r\npel-count\r\n");
     reply.count(pel.len());
     reply.written(b"$12\r\nnacked-count\r\n");

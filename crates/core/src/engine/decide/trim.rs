@@ -8,7 +8,6 @@
 use super::options::{References, Threshold, TrimParser, Trimming};
 use crate::command::args::Args;
 use crate::engine::Cx;
-use crate::engine::events::EventClass;
 use crate::engine::fault::Fault;
 use crate::id::StreamId;
 use crate::record::{Ids, Record};
@@ -89,7 +88,7 @@ pub fn xtrim(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(
         return Ok(());
     }
     if removed > 0 {
-        cx.notify(EventClass::Stream, "xtrim", key);
+        cx.note_trim(key);
     }
     reply.count(removed);
     Ok(())
@@ -125,7 +124,7 @@ pub fn make_room(cx: &mut Cx<'_>, args: Args<'_>, key: &[u8], trimming: Option<&
 pub fn trim(cx: &mut Cx<'_>, key: &[u8], trimming: &Trimming) {
     let removed = cx.carried + remove(cx, key, trimming, Way::Whole).removed;
     if removed > 0 {
-        cx.notify(EventClass::Stream, "xtrim", key);
+        cx.note_trim(key);
     }
 }
 
@@ -171,8 +170,8 @@ fn part_up_to(stream: &Stream, trimming: &Trimming, last: StreamId) -> Option<St
     Some(stream.let_go_up_to(last)).filter(|&part| part < last)
 }
 
-/// Removes everything up to an ID.
-fn remove_front(cx: &mut Cx<'_>, key: &[u8], last: StreamId) {
+/// Removes everything up to an ID, it included.
+pub(super) fn remove_front(cx: &mut Cx<'_>, key: &[u8], last: StreamId) {
     let at = cx.at(key);
     cx.emit(&Record::Trim { at, before: last.next().unwrap_or(StreamId::MAX) });
     // Nothing stands behind the greatest ID, so its entry is removed by name.
@@ -241,13 +240,12 @@ fn trim_free(cx: &mut Cx<'_>, key: &[u8], trimming: &Trimming, last: Option<Stre
         (false, true) => (LOOKS_MAX * GROUPS_FOR_LOOKS / groups.max(GROUPS_FOR_LOOKS), most.min(REMOVED_MAX)),
         (false, false) => (usize::MAX, most),
     };
-    let db = cx.db;
-    let (free, all) = cx.engine().state_mut().find_free(db, key, end, part, looks);
+    let (free, all) = cx.find_free(key, end, part, looks);
     let removed = free.len() as u64;
     let done = trimming.approximate || removed == most || (all && removed < part);
     if done && matches!(way, Way::Before(_)) {
         // It goes when the new entries are there: how they lie in blocks must not depend on this.
-        cx.engine().state_mut().put_back_free(db, key, &free);
+        cx.put_back_free(key, &free);
         return Part::done(0);
     }
     let Ok(Some(stream)) = cx.stream(key) else { return Part::done(0) };

@@ -8,6 +8,7 @@ use super::{delay, idempotence, retention, trim};
 use crate::command::args::Args;
 use crate::command::parse::{self, is};
 use crate::engine::Cx;
+use crate::engine::events::EventClass;
 use crate::engine::fault::Fault;
 use crate::id::StreamId;
 use crate::limits::ENTRY_MAX_BYTES;
@@ -103,6 +104,8 @@ pub fn xaddm(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(
         cx.emit(&record);
         delay::settle(cx, key, id, due_ms);
     }
+    cx.notify_new(is_new, key);
+    cx.notify(EventClass::Stream, "xadd", key);
     if is_new {
         idempotence::settle_new_stream(cx, key);
     }

@@ -154,12 +154,17 @@ impl Caller<'_, '_> {
         });
         let refused = match judged {
             Ok((spec, args)) => {
+                let granted = !self.memory_short || wrote.get();
                 wrote.set(wrote.get() || spec.flags.has(Flags::WRITE));
                 let (index, facts) = (self.cx.client, self.cx.facts);
                 if let Some(client) = self.cx.engine.client_mut(index) {
                     client.protocol = if typed { Protocol::Resp3 } else { Protocol::Resp2 };
                 }
+                // What the script itself has taken time for is not the command's.
+                self.cx.engine.begin_batch(facts);
+                self.cx.engine.memory_granted = granted;
                 let (gate, _) = self.cx.engine.run(index, spec, args.args(), facts, &mut self.buffer, false, false);
+                self.cx.engine.memory_granted = false;
                 self.cx.depends_on(gate);
                 None
             }

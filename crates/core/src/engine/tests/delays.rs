@@ -8,6 +8,7 @@ use crate::engine::Engine;
 use crate::record::Record;
 use crate::settings::Settings;
 use crate::state::codec::Reader;
+use crate::test_support::Random;
 
 /// A reply with these entries, in the words of [`World::say`].
 fn entries(ids: &[&str]) -> String {
@@ -41,19 +42,6 @@ impl Journal {
         engine.log.enable(self.0.len() as u64);
         world.me = engine.open("10.0.0.1:1000".into(), "10.0.0.9:6379".into(), world.now_ms);
         world.engine = engine;
-    }
-}
-
-/// Numbers that look random and are the same each time.
-pub(super) struct Dice(pub u64);
-
-impl Dice {
-    pub(super) fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % sides
     }
 }
 
@@ -293,56 +281,56 @@ impl Model {
 #[test]
 fn nothing_is_skipped_or_given_twice() {
     for seed in 0..30 {
-        let (mut world, mut dice, mut journal) = (World::new(), Dice(seed), Journal::default());
+        let (mut world, mut random, mut journal) = (World::new(), Random(seed), Journal::default());
         world.engine.log.enable(0);
         let groups = ["g", "h"];
         let mut models = [Model::default(), Model::default()];
         groups.iter().for_each(|group| assert_eq!(world.say(&format!("xgroup create s {group} 0 mkstream")), "+OK|"));
         let (mut times, mut last) = (Times::new(), 0);
         for _ in 0..600 {
-            let which = dice.roll(2) as usize;
+            let which = random.below(2) as usize;
             let (group, model) = (groups[which], &mut models[which]);
-            let some = |dice: &mut Dice, of: &BTreeSet<u64>| {
-                of.iter().nth(dice.roll(of.len().max(1) as u64) as usize).copied()
+            let some = |random: &mut Random, of: &BTreeSet<u64>| {
+                of.iter().nth(random.below(of.len().max(1) as u64) as usize).copied()
             };
-            match dice.roll(20) {
+            match random.below(20) {
                 0..6 => {
-                    last += 1 + dice.roll(3);
-                    let delay_ms = if dice.roll(3) == 0 { 0 } else { dice.roll(60) };
+                    last += 1 + random.below(3);
+                    let delay_ms = if random.below(3) == 0 { 0 } else { random.below(60) };
                     world.say(&format!("xadd s delay {delay_ms} {last}-0 f v"));
                     times.insert(last, world.now_ms + delay_ms);
                 }
                 6..11 => {
-                    let (count, no_ack) = (1 + dice.roll(6) as usize, dice.roll(5) == 0);
+                    let (count, no_ack) = (1 + random.below(6) as usize, random.below(5) == 0);
                     let flag = if no_ack { "noack" } else { "" };
-                    let consumer = dice.roll(3);
+                    let consumer = random.below(3);
                     let reply =
                         world.say(&format!("xreadgroup group {group} {consumer} count {count} {flag} streams s >"));
                     assert_eq!(ids_in(&reply), model.read(&times, world.now_ms, count, no_ack), "seed {seed}");
                 }
-                11..14 => world.pass(dice.roll(25)),
+                11..14 => world.pass(random.below(25)),
                 14..16 => {
-                    if let Some(id) = some(&mut dice, &model.pending) {
+                    if let Some(id) = some(&mut random, &model.pending) {
                         assert_eq!(world.say(&format!("xack s {group} {id}-0")), ":1|");
                         model.pending.remove(&id);
                     }
                 }
                 16 => {
                     let all: BTreeSet<u64> = times.keys().copied().collect();
-                    if let Some(id) = some(&mut dice, &all) {
+                    if let Some(id) = some(&mut random, &all) {
                         assert_eq!(world.say(&format!("xdel s {id}-0")), ":1|");
                         times.remove(&id);
                         models.iter_mut().for_each(|model| model.held.retain(|&held| held != id));
                     }
                 }
                 17 => {
-                    let id = last.saturating_sub(dice.roll(8));
+                    let id = last.saturating_sub(random.below(8));
                     world.say(&format!("xgroup setid s {group} {id}-0"));
                     model.position = id;
                     model.held.retain(|&held| held <= id);
                 }
                 18 => {
-                    let before = last.saturating_sub(20 + dice.roll(20));
+                    let before = last.saturating_sub(20 + random.below(20));
                     world.say(&format!("xtrim s minid {before}-0"));
                     times.retain(|&id, _| id >= before);
                     models.iter_mut().for_each(|model| model.held.retain(|&id| id >= before));
@@ -353,7 +341,7 @@ fn nothing_is_skipped_or_given_twice() {
                 }
             }
             let lag = times.range(models[0].position + 1..).count() + models[0].held.len();
-            if dice.roll(10) == 0 {
+            if random.below(10) == 0 {
                 assert_eq!(world.stats("lag"), format!(":{lag}"));
                 check::check(world.engine.state()).unwrap();
             }

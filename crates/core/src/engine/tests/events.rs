@@ -88,6 +88,87 @@ fn of_streams() {
 }
 
 #[test]
+fn of_batches() {
+    Told::new("EAn").check(&[
+        ("xaddm s count 2 1-1 1 a b 1-2 1 a b", "new=s xadd=s"),
+        ("xaddm s count 1 1-1 1 a b", ""),
+        ("xaddm s maxlen 2 count 2 1-3 1 a b 1-4 1 a b", "xadd=s xtrim=s"),
+        ("xaddm none nomkstream count 1 1-1 1 a b", ""),
+        ("multi", ""),
+        ("xaddm s maxlen 1 count 1 1-5 1 a b", ""),
+        ("xadd s maxlen 1 1-6 a b", ""),
+        ("exec", "xadd=s xtrim=s xadd=s xtrim=s"),
+    ]);
+}
+
+#[test]
+fn of_bounds() {
+    let mut told = Told::new("EA");
+    told.check(&[
+        ("xaddm s count 3 1-1 1 a b 1-2 1 a b 1-3 1 a b", "xadd=s"),
+        ("xcfgset s maxlen 5", ""),
+        ("xcfgset s maxlen 2", "xtrim=s"),
+        ("xadd s 1-4 a b", "xadd=s xtrim=s"),
+        ("xaddm s count 2 1-5 1 a b 1-6 1 a b", "xadd=s xtrim=s"),
+        ("xadd s maxlen 2 1-7 a b", "xadd=s xtrim=s"),
+        ("xadd s maxlen 1 1-8 a b", "xadd=s xtrim=s"),
+        ("xcfgset s maxlen 0 maxage 1000", "xtrim=s"),
+        ("xadd s 1-9 a b", "xadd=s xtrim=s"),
+        ("xaddm s count 2 * 1 a b * 1 a b", "xadd=s"),
+    ]);
+    told.world.pass(999);
+    assert_eq!(told.events(), "");
+    told.world.pass(1);
+    assert_eq!(told.events(), "xtrim=s");
+    // Without anyone to tell nothing is kept, and nothing is told later.
+    told.check(&[
+        ("config set notify-keyspace-events \"\"", ""),
+        ("xcfgset s maxage 0 maxlen 1", ""),
+        ("xaddm s count 2 * 1 a b * 1 a b", ""),
+        ("config set notify-keyspace-events EA", ""),
+        ("ping", ""),
+    ]);
+}
+
+#[test]
+fn of_retaining_until_acknowledged() {
+    let mut told = Told::new("EA");
+    told.check(&[
+        ("xgroup create s g 0 mkstream", "xgroup-create=s"),
+        ("xcfgset s retain acked", ""),
+        ("xaddm s count 6 1-1 1 a b 1-2 1 a b 1-3 1 a b 1-4 1 a b 1-5 1 a b 1-6 1 a b", "xadd=s"),
+        ("xreadgroup group g c streams s >", "xgroup-createconsumer=s"),
+        ("xack s g 1-1 1-3", "xtrim=s"),
+        ("xack s g 1-1", ""),
+        ("xackdel s g ids 2 1-2 9-9", "xdel=s"),
+        ("xdelex s delref ids 1 1-4", "xdel=s"),
+        ("xtrim s delref maxlen 1", "xtrim=s"),
+        ("xgroup delconsumer s g c", "xgroup-delconsumer=s xtrim=s"),
+        ("xgroup setid s g +", "xgroup-setid=s"),
+        ("xadd s 2-1 a b", "xadd=s xtrim=s"),
+        ("xaddm s count 2 2-2 1 a b 2-3 1 a b", "xadd=s xtrim=s"),
+        ("xgroup setid s g -", "xgroup-setid=s"),
+        ("xadd s 2-4 a b", "xadd=s"),
+        ("xreadgroup group g c noack streams s >", "xgroup-createconsumer=s xtrim=s"),
+    ]);
+    // What goes on by turns tells for each.
+    for n in 1..=1200 {
+        told.world.say(&format!("xadd s 3-{n} a b"));
+    }
+    told.events();
+    told.check(&[("xgroup create s h 0", "xgroup-create=s")]);
+    told.world.say("xreadgroup group h c count 1 streams s >");
+    told.world.say("xreadgroup group h c noack streams s >");
+    told.world.say("xreadgroup group g c streams s >");
+    told.events();
+    told.check(&[("xgroup destroy s g", "xgroup-destroy=s xtrim=s")]);
+    for events in ["xtrim=s", "xtrim=s", ""] {
+        told.world.pass(1);
+        assert_eq!(told.events(), events);
+    }
+}
+
+#[test]
 fn of_keys_and_strings() {
     let mut told = Told::new("EAn");
     told.check(&[

@@ -211,6 +211,20 @@ fn groups_are_made_by_reading() {
 }
 
 #[test]
+fn options_may_be_named_with_what_holds_anyway() {
+    let mut world = World::new();
+    let wrong = "-ERR unknown subcommand or wrong number of arguments for 'create'. Try XGROUP HELP.|";
+    world.tell(&[
+        ("xgroup create s g 0 mkstream", "+OK|"),
+        ("xgroup create s a 0 maxpending 0 maxpending-consumer 0", "+OK|"),
+        ("xgroup create s b 0 keyfield \"\" maxpending 0", "+OK|"),
+        ("xgroup create s c 0 mkstream entriesread 0 maxpending 0 maxpending-consumer 0 keyfield \"\"", "+OK|"),
+        ("xgroup create s d 0 mkstream entriesread 0 entriesread 0", wrong),
+        ("xgroup cfgset s a maxpending 0 maxpending-consumer 0 keyfield \"\"", "+OK|"),
+    ]);
+}
+
+#[test]
 fn bounds_on_what_is_in_flight() {
     let mut world = World::with_pending(0);
     world.say("xgroup create s g 0 mkstream maxpending 3 maxpending-consumer 2");

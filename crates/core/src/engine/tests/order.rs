@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::World;
-use super::delays::{Dice, Journal, ids_in};
+use super::delays::{Journal, ids_in};
 use crate::check;
+use crate::test_support::Random;
 
 /// A group `g` of stream `s` that orders by field `k`, and entries `1-0`… of these keys; `-` has none.
 fn with_keys(keys: &[&str]) -> World {
@@ -161,7 +162,7 @@ fn a_delay_comes_first_then_the_key() {
 #[test]
 fn never_two_of_a_key_in_flight_and_all_of_them_in_order() {
     for seed in 0..30 {
-        let (mut world, mut dice, mut journal) = (World::new(), Dice(seed + 1000), Journal::default());
+        let (mut world, mut random, mut journal) = (World::new(), Random(seed + 1000), Journal::default());
         world.engine.log.enable(0);
         world.say("xgroup create s g 0 mkstream keyfield k");
         // All that was added and not given or deleted; what is in flight, and whose.
@@ -169,17 +170,17 @@ fn never_two_of_a_key_in_flight_and_all_of_them_in_order() {
             (BTreeMap::<u64, Option<u64>>::new(), BTreeMap::<u64, (Option<u64>, u64)>::new());
         let (mut last, mut given) = (0, BTreeSet::new());
         for _ in 0..800 {
-            let some = |dice: &mut Dice, n: usize| dice.roll(n.max(1) as u64) as usize;
-            match dice.roll(20) {
+            let some = |random: &mut Random, n: usize| random.below(n.max(1) as u64) as usize;
+            match random.below(20) {
                 0..7 => {
                     last += 1;
-                    let key = Some(dice.roll(5)).filter(|&key| key > 0);
+                    let key = Some(random.below(5)).filter(|&key| key > 0);
                     let fields = key.map_or("f v".to_owned(), |key| format!("f v k {key}"));
                     world.say(&format!("xadd s {last}-0 {fields}"));
                     waiting.insert(last, key);
                 }
                 7..12 => {
-                    let (count, consumer, no_ack) = (1 + some(&mut dice, 5), dice.roll(3), dice.roll(8) == 0);
+                    let (count, consumer, no_ack) = (1 + some(&mut random, 5), random.below(3), random.below(8) == 0);
                     let flag = if no_ack { "noack" } else { "" };
                     let ids =
                         ids_in(&world.say(&format!("xreadgroup group g {consumer} count {count} {flag} streams s >")));
@@ -200,7 +201,7 @@ fn never_two_of_a_key_in_flight_and_all_of_them_in_order() {
                     assert!(ids.len() == count || !more, "a read that stopped too early, seed {seed}");
                 }
                 12..16 => {
-                    let place = some(&mut dice, flying.len());
+                    let place = some(&mut random, flying.len());
                     if let Some(&id) = flying.keys().nth(place) {
                         assert_eq!(world.say(&format!("xack s g {id}-0")), ":1|");
                         flying.remove(&id);
@@ -208,13 +209,13 @@ fn never_two_of_a_key_in_flight_and_all_of_them_in_order() {
                 }
                 16 => {
                     // Deleted, pending or not: what is pending still holds its key.
-                    let id = 1 + dice.roll(last.max(1));
+                    let id = 1 + random.below(last.max(1));
                     world.say(&format!("xdel s {id}-0"));
                     waiting.remove(&id);
                 }
-                17 => match (dice.roll(2), flying.keys().nth(some(&mut dice, flying.len()))) {
+                17 => match (random.below(2), flying.keys().nth(some(&mut random, flying.len()))) {
                     (0, Some(&id)) => {
-                        let to = dice.roll(3);
+                        let to = random.below(3);
                         let taken = world.say(&format!("xclaim s g {to} 0 {id}-0 justid")) != "*0|";
                         if taken {
                             flying.get_mut(&id).unwrap().1 = to;
@@ -230,7 +231,7 @@ fn never_two_of_a_key_in_flight_and_all_of_them_in_order() {
                     _ => {}
                 },
                 18 => {
-                    let consumer = dice.roll(3);
+                    let consumer = random.below(3);
                     world.say(&format!("xgroup delconsumer s g {consumer}"));
                     flying.retain(|_, &mut (_, of)| of != consumer);
                 }
@@ -239,7 +240,7 @@ fn never_two_of_a_key_in_flight_and_all_of_them_in_order() {
                     journal.restart(&mut world);
                 }
             }
-            if dice.roll(10) == 0 {
+            if random.below(10) == 0 {
                 check::check(world.engine.state()).unwrap();
                 assert_eq!(world.stats("lag"), format!(":{}", waiting.len()), "seed {seed}");
                 assert_eq!(world.stats("pending"), format!(":{}", flying.len()), "seed {seed}");

@@ -127,6 +127,57 @@ fn a_reader_that_looks_on_is_not_woken_meanwhile_and_may_go_away() {
 }
 
 #[test]
+fn those_behind_a_reader_that_looks_on_get_what_it_leaves_when_it_goes_away() {
+    for leaves in ["close", "unblock"] {
+        let mut world = World::new();
+        world.say("xgroup create s g 0 mkstream");
+        let (first, second) = (world.open("10.0.0.2:1"), world.open("10.0.0.3:1"));
+        for reader in [first, second] {
+            assert_eq!(world.send(reader, "xreadgroup group g a count 1 block 0 streams s >"), "");
+        }
+        world.say("multi");
+        (1..=1200).for_each(|id| drop(world.say(&format!("xadd s delay 100000 {id}-0 f v"))));
+        world.say("xadd s 1201-0 f v");
+        world.say("exec");
+        // The first has not looked at everything, and the second is not asked before it has.
+        assert_eq!(world.engine.statistics.reads_repeated, 1);
+        match leaves {
+            "close" => world.engine.close(first),
+            _ => drop(world.say(&format!("client unblock {}", world.engine.client(first).unwrap().id))),
+        }
+        let mut turns = 0;
+        let reply = loop {
+            assert!(turns < 10, "{leaves}: the second waits in vain");
+            world.pass(0);
+            turns += 1;
+            let reply = world.read(second);
+            if !reply.is_empty() {
+                break reply;
+            }
+        };
+        assert_eq!(ids_in(&reply), [1201], "{leaves}");
+        assert_eq!(world.engine.blocked_count(), 0, "{leaves}");
+        world.survives();
+    }
+}
+
+#[test]
+fn who_may_not_go_on_leaves_nothing_to_the_next_command() {
+    let mut world = with_pending(6000);
+    let (me, other) = (world.me, world.open("10.0.0.2:1"));
+    let acknowledged: Vec<String> = (1..=3000).map(|id| format!("{id}-0")).collect();
+    world.say(&format!("xack s g {}", acknowledged.join(" ")));
+    world.send(other, "acl setuser u on nopass ~* &* +@all");
+    assert_eq!(world.say("auth u x"), "+OK|");
+    assert_eq!(world.say("xtrim s maxlen = 10 acked"), "");
+    assert_eq!(world.send(other, "xlen s"), ":5000|");
+    world.send(other, "acl setuser u -xtrim");
+    assert!(turns_until(&mut world, me).1.starts_with("-NOPERM"));
+    assert_eq!(world.send(other, "xtrim s maxlen = 10000"), ":0|");
+    world.survives();
+}
+
+#[test]
 fn a_read_past_many_entries_of_a_busy_key_goes_on_by_turns() {
     let mut world = World::new();
     world.say("xgroup create s g 0 mkstream keyfield k");

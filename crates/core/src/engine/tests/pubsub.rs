@@ -167,7 +167,7 @@ fn a_message_does_not_overtake_what_its_client_did() {
     let ready = |world: &mut World, client, durable: u64| {
         let output = &mut world.engine.client_mut(client).unwrap().output;
         let bytes = output.ready(durable).to_vec();
-        output.advance(bytes.len());
+        world.engine.on_sent(client, bytes.len());
         String::from_utf8(bytes).unwrap().replace("\r\n", "|")
     };
     world.send(other, "subscribe a b c");

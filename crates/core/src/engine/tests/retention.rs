@@ -221,6 +221,139 @@ fn retain_acked_keeps_exactly_what_is_not_done() {
     }
 }
 
+/// Each conversation leaves nothing in `s`, at once.
+#[test]
+fn what_is_behind_every_position_goes_whatever_put_it_there() {
+    let cases: &[&[&str]] = &[
+        &["xgroup create s g 100 mkstream", "xcfgset s retain acked", "xadd s 5-1 f v"],
+        &["xgroup create s g 100 mkstream", "xcfgset s retain acked", "xaddm s count 2 5-1 1 f v 6-1 1 f v"],
+        &["xgroup create s g 100 mkstream", "xcfgset s retain acked", "xadd s delay 1000 5-1 f v"],
+        &["xgroup create s g 100 mkstream", "xcfgset s retain acked", "xadd s idmp p i * f v", "xgroup setid s g +"],
+        &["xgroup create s g 0 mkstream", "xcfgset s retain acked", "xgroup setid s g +", "xadd s 5-1 f v"],
+        &[
+            "xgroup create s g 0 mkstream",
+            "xcfgset s retain acked",
+            "xadd s 5-1 f v",
+            "xreadgroup group g a streams s >",
+            "xclaim s g a 0 5-1 lastid 9-0",
+            "xack s g 5-1",
+            "xadd s 6-1 f v",
+        ],
+        &[
+            "xgroup create s g 0 mkstream",
+            "xcfgset s retain acked",
+            "xadd s 5-1 f v",
+            "xreadgroup group g a noack streams s >",
+            "xsetid s 0-0",
+            "xadd s 4-1 f v",
+        ],
+        &["xadd s 5-1 f v", "xcfgset s retain acked", "xreadgroup group g a mkgroup $ streams s >"],
+        &["xadd t 5-1 f v", "xgroup create t g $", "copy t s", "xcfgset s retain acked"],
+        &[
+            "xgroup create t g 100 mkstream",
+            "xcfgset t retain acked",
+            "rename t s",
+            "xadd s 5-1 f v",
+            "copy s t",
+            "xadd t 6-1 f v",
+            "rename t s",
+        ],
+        &[
+            "xgroup create s g 0 mkstream keyfield f",
+            "xcfgset s retain acked",
+            "xaddm s count 2 5-1 1 f v 6-1 1 f v",
+            "xreadgroup group g a streams s >",
+            "xgroup cfgset s g keyfield \"\"",
+            "xack s g 5-1",
+            "xreadgroup group g a noack streams s >",
+        ],
+    ];
+    for case in cases {
+        let mut world = World::new();
+        for line in *case {
+            let reply = world.say(line);
+            assert!(!reply.starts_with('-'), "{line}: {reply}");
+        }
+        assert_eq!(world.say("xlen s"), ":0|", "{case:?}");
+        check::check(world.engine.state()).unwrap();
+    }
+}
+
+/// Whatever the commands, no entry stays that every group is done with.
+#[test]
+fn random_commands_leave_nothing_that_is_done_with() {
+    for seed in 1..=30 {
+        let mut world = World::new();
+        let mut random = crate::test_support::Random(seed);
+        for key in ["s", "t"] {
+            world.say(&format!("xgroup create {key} g0 0 mkstream"));
+            world.say(&format!("xcfgset {key} retain acked"));
+        }
+        for step in 0..400 {
+            let key = if random.one_in(4) { "t" } else { "s" };
+            let (group, id, to, ms) =
+                (random.below(2), 1 + random.below(30), 1 + random.below(30), random.below(3) * 500);
+            let line = match random.below(28) {
+                0..=3 => format!("xadd {key} {id}-* f {to}"),
+                4 => format!("xaddm {key} delay {ms} count 2 {id}-* 1 f {to} {id}-* 1 f {ms}"),
+                5 => format!("xadd {key} notbefore {} {id}-* f v", START_MS + ms),
+                6..=7 => format!("xsetid {key} {id}"),
+                8 => format!("xgroup create {key} g{group} {id} keyfield f"),
+                9 if random.one_in(3) => format!("xgroup destroy {key} g{group}"),
+                10 => format!("xgroup setid {key} g{group} {}", ["+", "-", "$", "7"][random.below(4) as usize]),
+                11 => format!("xgroup delconsumer {key} g{group} c {}", ["release", "ifempty"][group as usize]),
+                12 => format!("xgroup delconsumer {key} g{group} c"),
+                13 => format!("xgroup cfgset {key} g{group} keyfield {}", ["f", "\"\""][random.below(2) as usize]),
+                14 => format!("xclaim {key} g{group} c 0 {id}-0 lastid {to}"),
+                15 => format!("xclaim {key} g{group} c 0 {id}-0 {to}-0 force"),
+                16 => format!("xnack {key} g{group} fail ids 2 {id}-0 {to}-0 force delay {ms}"),
+                17 => format!("xreadgroup group g{group} c mkgroup $ streams {key} >"),
+                18 => format!("xreadgroup group g{group} c claim 0 noack count {id} streams {key} >"),
+                19 => format!("xackdel {key} g{group} {} ids 1 {id}-0", ["delref", "acked"][random.below(2) as usize]),
+                20 => format!("xdelex {key} delref ids 1 {id}-0"),
+                21 => format!("xtrim {key} delref minid {}", id / 2),
+                22 => format!("xack {key} g{group} range {id} {to}"),
+                23 if random.one_in(4) => "copy s t replace".into(),
+                24 if random.one_in(4) => "rename t s".into(),
+                25 => {
+                    world.pass(ms / 2);
+                    continue;
+                }
+                _ => format!("xreadgroup group g{group} c count {} streams {key} >", 1 + id / 4),
+            };
+            world.say(&line);
+            for key in [&b"s"[..], b"t"] {
+                let Some(slot) = world.engine.state().db(0).get_any(key) else { continue };
+                let Value::Stream(stream) = &slot.value else { continue };
+                let free = stream.entries.range(StreamId::MIN, StreamId::MAX).find(|entry| stream.is_free(entry.id));
+                if stream.retention.acked && !stream.groups.is_empty() {
+                    assert!(free.is_none(), "seed {seed}, step {step}, {line}: {:?}", free.map(|entry| entry.id));
+                }
+            }
+        }
+        check::check(world.engine.state()).unwrap();
+    }
+}
+
+/// What is to be deleted is deleted, also where acknowledging alone would have trimmed it.
+#[test]
+fn deleting_counts_as_that_under_retain_acked() {
+    for command in ["xackdel s g ids 1 5-1", "xackdel s g acked ids 1 5-1", "xdelex s delref ids 1 5-1"] {
+        let mut world = World::new();
+        world.talk(&[
+            ("xgroup create s g 0 mkstream", "+OK|"),
+            ("xcfgset s retain acked", "+OK|"),
+            ("xadd s 5-1 f v", "$3|5-1|"),
+            ("xreadgroup group g a streams s >", "*1|*2|$1|s|*1|*2|$3|5-1|*2|$1|f|$1|v|"),
+            (command, "*1|:1|"),
+            ("xlen s", ":0|"),
+            ("xpending s g", "*4|:0|$-1|$-1|*-1|"),
+        ]);
+        let info = world.say("xinfo stream s");
+        assert!(info.contains("|max-deleted-entry-id|$3|5-1|"), "{command}: {info}");
+    }
+}
+
 #[test]
 fn a_long_sweep_goes_on_by_turns_and_after_a_restart() {
     let mut world = World::new();

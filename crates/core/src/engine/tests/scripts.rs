@@ -176,6 +176,15 @@ fn memory_that_is_short() {
         ("EVAL \"#!lua flags=no-writes\\nreturn 1\" 0", ":1|"),
         ("EVAL \"#!lua flags=allow-oom\\nreturn redis.call('set','a',1)\" 0", "+OK|"),
     ]);
+    // What takes memory only with an option is refused, and let through, like the others.
+    let read = |key: &str| format!("redis.pcall('xreadgroup','group','g','c','mkgroup','streams','{key}','>')");
+    world.talk(&[
+        (&format!("EVAL \"return {}\" 0", read("b")), &format!("{oom}|")),
+        (&format!("EVAL \"redis.call('xack','b','g','1-1') return {}\" 0", read("b")), "$-1|"),
+        (&format!("EVAL \"#!lua flags=allow-oom\\nreturn {}\" 0", read("c")), "$-1|"),
+        ("EXISTS b c", ":2|"),
+        ("XREADGROUP GROUP g c MKGROUP STREAMS d >", &format!("{oom}|")),
+    ]);
 }
 
 #[test]
@@ -322,4 +331,28 @@ fn json_and_bits() {
     for (script, reply) in cases {
         assert_eq!(world.say(&eval(script)), reply, "{script}");
     }
+}
+
+/// What scripts take is told, also from within one.
+#[test]
+fn info_tells_what_scripts_take() {
+    let mut world = World::new();
+    let number = |world: &mut World, name: &str| -> u64 {
+        let info = world.say("INFO memory");
+        let line = info.split('|').find_map(|line| line.strip_prefix(&format!("{name}:"))).expect(name);
+        line.parse().expect(name)
+    };
+    assert_eq!((number(&mut world, "number_of_cached_scripts"), number(&mut world, "used_memory_lua")), (0, 0));
+    world.say(&eval("return 1"));
+    let one = number(&mut world, "used_memory_scripts");
+    world.say(&eval("return 1"));
+    world.say("SCRIPT LOAD \"return 2\"");
+    let two = number(&mut world, "used_memory_scripts");
+    assert!(one > 8 && two == 2 * one, "{one}, {two}");
+    assert_eq!(number(&mut world, "number_of_cached_scripts"), 2);
+    assert!(number(&mut world, "used_memory_vm_total") > 1000);
+    let inside = world.say(&eval("return redis.call('INFO', 'memory')"));
+    assert!(inside.contains("|number_of_cached_scripts:2|"), "{inside}");
+    world.say("SCRIPT FLUSH");
+    assert_eq!((number(&mut world, "used_memory_scripts"), number(&mut world, "used_memory_vm_total")), (0, 0));
 }

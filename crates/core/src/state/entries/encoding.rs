@@ -17,8 +17,9 @@
 use std::sync::Arc;
 
 use super::block::{
-    Block, FORM_BOTH, FORM_MARK, FORM_SAME_MS, FORM_SEQ_ZERO, Packer, SMALL_FOLLOWS, Table, View, count_below, put_mark,
+    Block, FORM_BOTH, FORM_MARK, FORM_SAME_MS, FORM_SEQ_ZERO, SMALL_FOLLOWS, Table, View, count_below, put_mark,
 };
+use super::packer::Packer;
 use super::schema::Schema;
 use super::{Entries, Place};
 use crate::id::StreamId;

@@ -3,7 +3,7 @@
 use super::block::read_uint;
 use super::schema::{SHORT_BYTES, Schema, append};
 use crate::id::StreamId;
-use crate::resp::encode::{bulk, bulk_id};
+use crate::resp::encode::{bulk, pair_with_id};
 
 /// A live entry, borrowed from its block.
 #[derive(Clone, Copy)]
@@ -57,7 +57,7 @@ impl<'a> Entry<'a> {
     #[inline]
     pub fn write(&self, out: &mut Vec<u8>) {
         out.reserve(self.reply_bytes_max());
-        write_pair_and_id(out, self.id);
+        pair_with_id(out, self.id);
         self.write_pairs(out);
     }
 
@@ -104,30 +104,6 @@ impl<'a> Entry<'a> {
             bulk(out, value);
         }
     }
-}
-
-/// `*2`, then the ID as a bulk string. What nearly every ID is, a time of 13 digits (years 2001 to 2286) and a sequence
-/// number of one, has a fixed length: it is filled into an array and appended without a call.
-#[inline]
-fn write_pair_and_id(out: &mut Vec<u8>, id: StreamId) {
-    const TIMES: std::ops::Range<u64> = 1_000_000_000_000..10_000_000_000_000;
-    if TIMES.contains(&id.ms) && id.seq < 10 {
-        let mut text = *b"*2\r\n$15\r\n0000000000000-0\r\n";
-        let (mut high, mut low) = ((id.ms / 100_000_000) as u32, (id.ms % 100_000_000) as u32);
-        for at in (14..22).rev() {
-            text[at] = b'0' + (low % 10) as u8;
-            low /= 10;
-        }
-        for at in (9..14).rev() {
-            text[at] = b'0' + (high % 10) as u8;
-            high /= 10;
-        }
-        text[23] = b'0' + id.seq as u8;
-        out.extend_from_slice(&text);
-        return;
-    }
-    out.extend_from_slice(b"*2\r\n");
-    bulk_id(out, id);
 }
 
 /// A length and CR LF. Most are short: those are appended as arrays of a known size, without a call.

@@ -27,6 +27,7 @@ mod block;
 mod encoding;
 mod entry;
 mod open;
+mod packer;
 mod range;
 mod schema;
 mod span;
@@ -39,6 +40,7 @@ pub use span::Span;
 
 use block::View;
 use open::Open;
+use packer::Size;
 
 /// When a block is full: `stream-node-max-entries` and `stream-node-max-bytes`. 0 is no bound, but for those of
 /// `limits.rs`.
@@ -172,27 +174,27 @@ impl Entries {
         let mut open = Arc::make_mut(&mut self.open);
         open.make_way(id);
         let mut number = open.packer.number_of(fields.clone().map(|(name, _)| name));
-        let mut cost = block::cost(fields.clone(), number == 0);
+        let size = Size::of(fields.clone());
+        let mut cost = size.cost(number == 0);
         if open.taken > 0 && (open.taken >= max_entries || open.weight + cost > max_bytes) {
             self.seal();
             open = Arc::make_mut(&mut self.open);
             if number != 0 {
                 number = 0;
-                cost = block::cost(fields.clone(), true);
+                cost = size.cost(true);
             }
         }
         if open.taken == 0 {
             open.first = id;
         }
-        let payload = fields.clone().map(|(name, value)| (name.len() + value.len()) as u64).sum::<u64>();
         open.packer.push(id, fields, number, &open.recent);
         open.last = id;
         open.live += 1;
         open.taken += 1;
         open.weight += cost;
-        open.payload += payload;
+        open.payload += size.payload;
         self.len += 1;
-        self.payload += payload;
+        self.payload += size.payload;
     }
 
     /// Moves the open block, which has a live entry, behind the sealed ones.
@@ -338,9 +340,9 @@ impl Entries {
         Some(view.at(view.nth_live_slot(n as usize)).id)
     }
 
-    /// The first ID behind the oldest entries that have together at least so many bytes of names and values: what stays
-    /// first when they go. `None` if all entries together have fewer.
-    pub fn after_bytes(&self, mut excess: u64) -> Option<StreamId> {
+    /// The last of the oldest entries that have together at least so many bytes of names and values. `None` if all entries
+    /// together have fewer.
+    pub fn last_of_bytes(&self, mut excess: u64) -> Option<StreamId> {
         if excess > self.payload {
             return None;
         }
@@ -361,7 +363,7 @@ impl Entries {
             excess = excess.saturating_sub(entry.payload_bytes());
             last = entry.id;
         }
-        Some(entries.next().map_or(last.next().unwrap_or(StreamId::MAX), |entry| entry.id))
+        Some(last)
     }
 
     /// Removes the entry with this ID. Returns whether there was one.

@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use super::block::{Block, Packer, Removal, Table, View, count_below, set_below};
+use super::block::{Block, Removal, Table, View, count_below, set_below};
+use super::packer::Packer;
 use super::schema::Schema;
 use crate::id::StreamId;
 

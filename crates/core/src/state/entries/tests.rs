@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::resp::encode::{bulk, bulk_id};
 use crate::state::codec::Reader;
+use crate::test_support::Random;
 
 type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
 type Model = BTreeMap<StreamId, Pairs>;
@@ -235,21 +236,7 @@ fn what_is_gone_leaves_no_trace_in_sealed_blocks() {
     assert_eq!(cut(&whole), cut(&sparse));
 }
 
-struct Random(u64);
-
 impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-
     fn bytes(&mut self, max: u64) -> Vec<u8> {
         (0..self.below(max + 1)).map(|_| self.next() as u8).collect()
     }
@@ -508,4 +495,25 @@ fn sparse_neighbours_are_joined() {
         entries.remove(id(ms), small);
     }
     assert!(layout(&entries).iter().all(|&live| live <= 4), "{:?}", layout(&entries));
+}
+
+/// As `docs/formats.md` draws them.
+#[test]
+fn bytes_of_a_small_stream() {
+    let mut entries = Entries::default();
+    for id in [StreamId::new(5, 1), StreamId::new(5, 2), StreamId::new(5, 20), StreamId::new(8, 0), StreamId::new(9, 3)]
+    {
+        entries.push(id, refs(&pairs(&[("f", "v")])), REDIS);
+    }
+    let bytes = [
+        &[0, 5, 6 + 4 * 4][..],          // nothing sealed; taken, weight
+        &[1 + 1, 1, 1, b'f'],            // the table: one schema of one name
+        &[5, 20],                        // slots, their bytes
+        &[3 << 3 | 1, 5, 1, 1, b'v'],    // a whole ID
+        &[1, 1, b'v'],                   // the next seq
+        &[7 << 5 | 1, 18, 1, b'v'],      // 18 behind it
+        &[2 << 5 | 1 << 3 | 1, 1, b'v'], // 3 ms behind it, seq 0
+        &[2 << 3 | 1, 1, 3, 1, b'v'],    // 1 ms behind it, seq 3
+    ];
+    assert_eq!(encoded(&entries), bytes.concat());
 }

@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use super::chunk::Chunk;
 use super::node::{ChunkRef, NodeRef};
 use super::passing::{Fate, Passing, chunk_time, fate_of, gone_in, is_gone, node_time, see, unowned_in};
-use super::{ConsumerRef, Pel, Pending};
+use super::{ConsumerRef, Pel, Pending, RELEASE_MAX};
 use crate::id::StreamId;
 
 /// Entries in ID order. Made by [`Pel::range`] and its kin.
@@ -224,16 +224,21 @@ impl Pel {
     /// and then by ID. Opens only the nodes and chunks that can hold one of them, and looks through each once for what
     /// it takes from it.
     pub fn oldest_first(&self, delivered_at_or_before_ms: u64, limit: usize) -> Vec<Pending> {
-        self.oldest(delivered_at_or_before_ms, limit, false)
+        self.oldest(delivered_at_or_before_ms, limit, Kind::Any)
     }
 
     /// As [`Pel::oldest_first`], of the entries that a consumer has. Passes over nodes and chunks in which nobody has any;
     /// has to look into those that hold both kinds.
     pub fn oldest_owned(&self, delivered_at_or_before_ms: u64, limit: usize) -> Vec<Pending> {
-        self.oldest(delivered_at_or_before_ms.min(NEVER_MS - 1), limit, true)
+        self.oldest(delivered_at_or_before_ms.min(NEVER_MS - 1), limit, Kind::Owned)
     }
 
-    fn oldest(&self, bound_ms: u64, limit: usize, owned: bool) -> Vec<Pending> {
+    /// The `limit` entries that were given back first, of those that anyone may take. Otherwise like [`Pel::oldest_owned`].
+    pub fn first_released(&self, limit: usize) -> Vec<Pending> {
+        self.oldest(RELEASE_MAX, limit, Kind::Unowned)
+    }
+
+    fn oldest(&self, bound_ms: u64, limit: usize, kind: Kind) -> Vec<Pending> {
         // The key of a part is not above that of anything in it: its smallest time, its first ID. So whatever comes up
         // as an entry is the next one. Of the parts of an open part only the next is queued: the others are not before it.
         let passing = self.passing.as_slice();
@@ -244,8 +249,13 @@ impl Pel {
             }
         };
         for (node_at, node) in self.nodes.iter().enumerate() {
-            let passed_over = gone_in(passing, node) + if owned { unowned_in(passing, node) } else { 0 };
-            if passed_over < node.len {
+            let (gone, unowned) = (gone_in(passing, node), unowned_in(passing, node));
+            let may_have = match kind {
+                Kind::Any => gone < node.len,
+                Kind::Owned => gone + unowned < node.len,
+                Kind::Unowned => unowned > 0,
+            };
+            if may_have {
                 offer(&mut open, node_time(passing, node), node.first, Part::Node(node_at));
             }
         }
@@ -271,14 +281,14 @@ impl Pel {
             let Some((chunk_at, before)) = entry_before else { continue };
             let chunk = &chunks[chunk_at].chunk;
             let next = match chunk.only_consumer() {
-                _ if !passing.is_empty() => next_by_time(seen_times(passing, chunk, owned), before),
-                _ if !owned => next_by_time(chunk.times().enumerate(), before),
-                Some(ConsumerRef::NOBODY) => None,
+                _ if !passing.is_empty() => next_by_time(seen_times(passing, chunk, kind), before),
+                _ if kind == Kind::Any => next_by_time(chunk.times().enumerate(), before),
+                Some(of) if !kind.admits(of) => None,
                 Some(_) => next_by_time(chunk.times().enumerate(), before),
                 None => {
-                    let of_someone = chunk.times().zip(chunk.consumers()).enumerate();
-                    let of_someone = of_someone.filter(|(_, (_, of))| *of != ConsumerRef::NOBODY);
-                    next_by_time(of_someone.map(|(index, (time, _))| (index, time)), before)
+                    let admitted = chunk.times().zip(chunk.consumers()).enumerate();
+                    let admitted = admitted.filter(|(_, (_, of))| kind.admits(*of));
+                    next_by_time(admitted.map(|(index, (time, _))| (index, time)), before)
                 }
             };
             if let Some((time, index)) = next {
@@ -292,10 +302,30 @@ impl Pel {
 /// Later than any time that is asked for.
 const NEVER_MS: u64 = u64::MAX;
 
-/// Places and times of the entries of a chunk, where entries are not what they seem; of those that someone has, if asked.
-fn seen_times(passing: &[Passing], chunk: &Chunk, owned: bool) -> impl Iterator<Item = (usize, u64)> {
+/// Of which entries the oldest are asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Any,
+    /// Someone has them.
+    Owned,
+    /// Nobody has them.
+    Unowned,
+}
+
+impl Kind {
+    fn admits(self, of: ConsumerRef) -> bool {
+        match self {
+            Kind::Any => true,
+            Kind::Owned => of != ConsumerRef::NOBODY,
+            Kind::Unowned => of == ConsumerRef::NOBODY,
+        }
+    }
+}
+
+/// Places and times of the entries of that kind of a chunk, where entries are not what they seem.
+fn seen_times(passing: &[Passing], chunk: &Chunk, kind: Kind) -> impl Iterator<Item = (usize, u64)> {
     let seen = chunk.entries().map(|entry| see(passing, entry)).enumerate();
-    let wanted = move |entry: &Pending| !owned || entry.consumer != ConsumerRef::NOBODY;
+    let wanted = move |entry: &Pending| kind.admits(entry.consumer);
     seen.filter_map(move |(index, entry)| Some((index, entry.filter(wanted)?.delivered_ms)))
 }
 

@@ -5,27 +5,7 @@ use std::collections::BTreeMap;
 use super::passing::fate_of;
 use super::*;
 use crate::state::codec::Reader;
-
-/// SplitMix64.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        self.roll() % n
-    }
-
-    fn one_in(&mut self, n: u64) -> bool {
-        self.below(n) == 0
-    }
-}
+use crate::test_support::Random;
 
 type Model = BTreeMap<StreamId, Pending>;
 
@@ -44,60 +24,60 @@ struct Kind {
 }
 
 impl Kind {
-    fn id(&self, dice: &mut Dice) -> StreamId {
+    fn id(&self, random: &mut Random) -> StreamId {
         match self.ms_span {
-            Some(span) => StreamId::new(1_700_000_000_000 + dice.below(span), dice.below(self.seqs)),
+            Some(span) => StreamId::new(1_700_000_000_000 + random.below(span), random.below(self.seqs)),
             // Also the very ends, and neighbours at the carry.
-            None => match dice.below(8) {
-                0 => StreamId::new(u64::MAX, u64::MAX - dice.below(4)),
-                1 => StreamId::new(dice.below(3), dice.below(3)),
-                2 => StreamId::new(dice.below(64), if dice.one_in(2) { u64::MAX } else { 0 }),
-                _ => StreamId::new(dice.roll(), dice.roll() >> dice.below(64)),
+            None => match random.below(8) {
+                0 => StreamId::new(u64::MAX, u64::MAX - random.below(4)),
+                1 => StreamId::new(random.below(3), random.below(3)),
+                2 => StreamId::new(random.below(64), if random.one_in(2) { u64::MAX } else { 0 }),
+                _ => StreamId::new(random.next(), random.next() >> random.below(64)),
             },
         }
     }
 
-    fn time(&self, dice: &mut Dice) -> u64 {
+    fn time(&self, random: &mut Random) -> u64 {
         match self.time_span {
-            _ if dice.one_in(50) => 0,
-            Some(span) => 1_700_000_000_000 + dice.below(span),
-            None => dice.roll() >> dice.below(64),
+            _ if random.one_in(50) => 0,
+            Some(span) => 1_700_000_000_000 + random.below(span),
+            None => random.next() >> random.below(64),
         }
     }
 
-    fn consumer(&self, dice: &mut Dice) -> ConsumerRef {
-        if dice.one_in(40) { ConsumerRef::NOBODY } else { ConsumerRef(dice.below(self.consumers) as u32) }
+    fn consumer(&self, random: &mut Random) -> ConsumerRef {
+        if random.one_in(40) { ConsumerRef::NOBODY } else { ConsumerRef(random.below(self.consumers) as u32) }
     }
 
-    fn pending(&self, dice: &mut Dice) -> Pending {
-        let deliveries = match dice.below(20) {
+    fn pending(&self, random: &mut Random) -> Pending {
+        let deliveries = match random.below(20) {
             0 => i64::MAX as u64,
-            1 => dice.below(70_000),
+            1 => random.below(70_000),
             n => n / 8,
         };
-        Pending { id: self.id(dice), consumer: self.consumer(dice), delivered_ms: self.time(dice), deliveries }
+        Pending { id: self.id(random), consumer: self.consumer(random), delivered_ms: self.time(random), deliveries }
     }
 }
 
-fn key(model: &Model, dice: &mut Dice, kind: &Kind) -> StreamId {
-    let drawn = kind.id(dice);
-    if dice.one_in(4) {
+fn key(model: &Model, random: &mut Random, kind: &Kind) -> StreamId {
+    let drawn = kind.id(random);
+    if random.one_in(4) {
         return drawn;
     }
     model.range(drawn..).next().or(model.iter().next_back()).map_or(drawn, |(id, _)| *id)
 }
 
-fn same_answers(pel: &Pel, model: &Model, dice: &mut Dice, kind: &Kind) {
+fn same_answers(pel: &Pel, model: &Model, random: &mut Random, kind: &Kind) {
     assert_eq!(pel.len(), model.len() as u64);
     assert_eq!(pel.is_empty(), model.is_empty());
     assert_eq!(pel.first(), model.keys().next().copied());
     assert_eq!(pel.last(), model.keys().next_back().copied());
     assert_eq!(pel.oldest_time(), model.values().map(|p| p.delivered_ms).min());
     for _ in 0..4 {
-        let from = key(model, dice, kind);
-        let consumer = kind.consumer(dice);
-        let bound = kind.time(dice);
-        let some = 1 + dice.below(400) as usize;
+        let from = key(model, random, kind);
+        let consumer = kind.consumer(random);
+        let bound = kind.time(random);
+        let some = 1 + random.below(400) as usize;
         assert_eq!(pel.get(from), model.get(&from).copied());
         assert_eq!(pel.contains(from), model.contains_key(&from));
         assert!(pel.range(from).take(some).eq(model.range(from..).map(|(_, p)| *p).take(some)));
@@ -106,14 +86,14 @@ fn same_answers(pel: &Pel, model: &Model, dice: &mut Dice, kind: &Kind) {
         let idle = model.range(from..).map(|(_, p)| *p).filter(|p| p.delivered_ms <= bound);
         assert!(pel.idle_range(from, bound, None).take(some).eq(idle.take(some)));
         assert_eq!(pel.nth_from(from, some as u64), model.range(from..).nth(some).map(|(id, _)| *id));
-        let to = key(model, dice, kind);
+        let to = key(model, random, kind);
         let between = if from <= to { model.range(from..=to).count() } else { 0 };
         assert_eq!(pel.count_in(from, to), between as u64);
         let idle_of = of.filter(|p| p.delivered_ms <= bound);
         assert!(pel.idle_range(from, bound, Some(consumer)).take(some).eq(idle_of.take(some)));
     }
-    let bound = if dice.one_in(3) { u64::MAX } else { kind.time(dice) };
-    let limit = dice.below(300) as usize;
+    let bound = if random.one_in(3) { u64::MAX } else { kind.time(random) };
+    let limit = random.below(300) as usize;
     let mut oldest: Vec<Pending> = model.values().filter(|p| p.delivered_ms <= bound).copied().collect();
     oldest.sort_by_key(|p| (p.delivered_ms, p.id));
     let owned = |p: &&Pending| p.consumer != ConsumerRef::NOBODY && p.delivered_ms != u64::MAX;
@@ -122,6 +102,10 @@ fn same_answers(pel: &Pel, model: &Model, dice: &mut Dice, kind: &Kind) {
     assert_eq!(pel.oldest_owned(bound, limit), oldest_owned);
     oldest.truncate(limit);
     assert_eq!(pel.oldest_first(bound, limit), oldest);
+    let mut released: Vec<Pending> = model.values().filter(|p| p.is_released()).copied().collect();
+    released.sort_by_key(|p| (p.delivered_ms, p.id));
+    released.truncate(limit);
+    assert_eq!(pel.first_released(limit), released);
 }
 
 fn whole(pel: &Pel, model: &Model) {
@@ -140,18 +124,18 @@ fn whole(pel: &Pel, model: &Model) {
 }
 
 fn runs_like_the_model(kind: Kind) {
-    let dice = &mut Dice(kind.seed);
+    let random = &mut Random(kind.seed);
     let (mut pel, mut model) = (Pel::default(), Model::new());
     // Of a consumer that is gone nothing new comes before its number is free again.
-    let drawn = |pel: &mut Pel, dice: &mut Dice| {
-        let p = kind.pending(dice);
+    let drawn = |pel: &mut Pel, random: &mut Random| {
+        let p = kind.pending(random);
         while fate_of(&pel.passing, p.consumer).is_some() {
             pel.reap();
         }
         p
     };
     for _ in 0..kind.start {
-        let p = kind.pending(dice);
+        let p = kind.pending(random);
         assert_eq!(pel.put(p), model.insert(p.id, p));
     }
     whole(&pel, &model);
@@ -159,25 +143,26 @@ fn runs_like_the_model(kind: Kind) {
     for step in 0..kind.steps {
         // Phases of growth and of decline, so that parts are split and joined.
         let growing = (step / (kind.steps / 6).max(1)).is_multiple_of(2);
-        match dice.below(100) {
+        match random.below(100) {
             0..25 => {
-                let p = drawn(&mut pel, dice);
+                let p = drawn(&mut pel, random);
                 assert_eq!(pel.put(p), model.insert(p.id, p));
             }
             25..50 => {
                 // Claim what is there.
-                let p = Pending { id: key(&model, dice, &kind), ..drawn(&mut pel, dice) };
+                let p = Pending { id: key(&model, random, &kind), ..drawn(&mut pel, random) };
                 assert_eq!(pel.put(p), model.insert(p.id, p));
             }
             50..54 if growing => {
-                let (consumer, time) = (drawn(&mut pel, dice).consumer, kind.time(dice));
+                let (consumer, time) = (drawn(&mut pel, random).consumer, kind.time(random));
                 let mut ids: Vec<StreamId> = Vec::new();
-                let mut next = if dice.one_in(3) { Some(kind.id(dice)) } else { pel.last().and_then(StreamId::next) };
-                for _ in 0..dice.below(300) {
+                let mut next =
+                    if random.one_in(3) { Some(kind.id(random)) } else { pel.last().and_then(StreamId::next) };
+                for _ in 0..random.below(300) {
                     let Some(id) = next else { break };
                     ids.push(id);
                     next = id.next().and_then(|id| {
-                        if dice.one_in(3) { id.ms.checked_add(1).map(|ms| StreamId::new(ms, 0)) } else { Some(id) }
+                        if random.one_in(3) { id.ms.checked_add(1).map(|ms| StreamId::new(ms, 0)) } else { Some(id) }
                     });
                 }
                 let mut replaced = Vec::new();
@@ -189,31 +174,31 @@ fn runs_like_the_model(kind: Kind) {
                 assert_eq!(replaced, expected);
             }
             50..54 => {
-                let from = key(&model, dice, &kind);
-                let ids: Vec<StreamId> = pel.range(from).take(dice.below(400) as usize).map(|p| p.id).collect();
+                let from = key(&model, random, &kind);
+                let ids: Vec<StreamId> = pel.range(from).take(random.below(400) as usize).map(|p| p.id).collect();
                 for id in ids {
                     assert_eq!(pel.remove(id), model.remove(&id));
                 }
             }
-            54 if dice.one_in(kind.steps / 100 + 1) => {
-                let consumer = drawn(&mut pel, dice).consumer;
+            54 if random.one_in(kind.steps / 100 + 1) => {
+                let consumer = drawn(&mut pel, random).consumer;
                 if consumer != ConsumerRef::NOBODY {
                     let before = model.len();
                     model.retain(|_, p| p.consumer != consumer);
                     pel.remove_consumer(consumer, (before - model.len()) as u64);
-                    same_answers(&pel, &model, dice, &kind);
+                    same_answers(&pel, &model, random, &kind);
                     whole(&pel, &model);
                 }
             }
-            55 if growing && dice.one_in(kind.steps / 100 + 1) => {
-                let (consumer, order) = (drawn(&mut pel, dice).consumer, dice.below(RELEASE_MAX));
+            55 if growing && random.one_in(kind.steps / 100 + 1) => {
+                let (consumer, order) = (drawn(&mut pel, random).consumer, random.below(RELEASE_MAX));
                 if consumer != ConsumerRef::NOBODY {
                     for p in model.values_mut().filter(|p| p.consumer == consumer) {
                         let deliveries = p.deliveries.saturating_sub(1);
                         *p = Pending { consumer: ConsumerRef::NOBODY, delivered_ms: order, deliveries, ..*p };
                     }
                     pel.release_consumer(consumer, order);
-                    same_answers(&pel, &model, dice, &kind);
+                    same_answers(&pel, &model, random, &kind);
                     whole(&pel, &model);
                 }
             }
@@ -222,9 +207,9 @@ fn runs_like_the_model(kind: Kind) {
                 pel.check().unwrap();
             }
             55 if !growing => {
-                let from = key(&model, dice, &kind);
-                let last = model.range(from..).nth(dice.below(600) as usize).map(|(id, _)| *id);
-                let to = last.filter(|_| !dice.one_in(5)).unwrap_or_else(|| key(&model, dice, &kind));
+                let from = key(&model, random, &kind);
+                let last = model.range(from..).nth(random.below(600) as usize).map(|(id, _)| *id);
+                let to = last.filter(|_| !random.one_in(5)).unwrap_or_else(|| key(&model, random, &kind));
                 let gone: Model =
                     model.range(from..).take_while(|(id, _)| **id <= to).map(|(id, p)| (*id, *p)).collect();
                 model.retain(|id, _| !gone.contains_key(id));
@@ -237,12 +222,12 @@ fn runs_like_the_model(kind: Kind) {
                 pel.check().unwrap();
             }
             _ => {
-                let id = key(&model, dice, &kind);
+                let id = key(&model, random, &kind);
                 assert_eq!(pel.remove(id), model.remove(&id));
             }
         }
         if step % (kind.steps / 40).max(1) == 0 {
-            same_answers(&pel, &model, dice, &kind);
+            same_answers(&pel, &model, random, &kind);
             pel.check().unwrap();
         }
         if step % (kind.steps / 5).max(1) == 0 {
@@ -254,7 +239,7 @@ fn runs_like_the_model(kind: Kind) {
     // Down to nothing.
     let mut ids: Vec<StreamId> = model.keys().copied().collect();
     while !ids.is_empty() {
-        let id = ids.swap_remove(dice.below(ids.len() as u64) as usize);
+        let id = ids.swap_remove(random.below(ids.len() as u64) as usize);
         assert_eq!(pel.remove(id), model.remove(&id));
         if ids.len().is_multiple_of(1000) {
             pel.check().unwrap();
@@ -346,15 +331,15 @@ fn an_entry_takes_a_few_bytes() {
     let mut pel = filled(100_000, 5);
     assert!(bytes_an_entry(&pel) < 6.0, "{}", bytes_an_entry(&pel));
     // Claimed here and there, much later, by many.
-    let dice = &mut Dice(5);
+    let random = &mut Random(5);
     let ids: Vec<StreamId> = pel.range(StreamId::MIN).map(|p| p.id).collect();
     for id in &ids {
-        let (consumer, delivered_ms) = (ConsumerRef(dice.below(1000) as u32), 90_000_000 + dice.below(3_600_000));
-        pel.put(Pending { id: *id, consumer, delivered_ms, deliveries: 2 + dice.below(3) });
+        let (consumer, delivered_ms) = (ConsumerRef(random.below(1000) as u32), 90_000_000 + random.below(3_600_000));
+        pel.put(Pending { id: *id, consumer, delivered_ms, deliveries: 2 + random.below(3) });
     }
     assert!(bytes_an_entry(&pel) < 13.0, "{}", bytes_an_entry(&pel));
     // And two thirds acknowledged.
-    for id in ids.iter().filter(|_| !dice.one_in(3)) {
+    for id in ids.iter().filter(|_| !random.one_in(3)) {
         pel.remove(*id);
     }
     assert!(bytes_an_entry(&pel) < 18.0, "{}", bytes_an_entry(&pel));
@@ -365,9 +350,9 @@ fn an_entry_takes_a_few_bytes() {
 fn acknowledging_here_and_there_leaves_no_crumbs() {
     let mut pel = filled(100_000, 5);
     let mut ids: Vec<StreamId> = pel.range(StreamId::MIN).map(|p| p.id).collect();
-    let dice = &mut Dice(3);
+    let random = &mut Random(3);
     while ids.len() > 1000 {
-        let id = ids.swap_remove(dice.below(ids.len() as u64) as usize);
+        let id = ids.swap_remove(random.below(ids.len() as u64) as usize);
         assert!(pel.remove(id).is_some());
     }
     pel.check().unwrap();
@@ -455,9 +440,9 @@ fn equal_contents_are_equal_bytes() {
     let straight = filled(40_000, 3);
     let mut crooked = Pel::default();
     let mut entries: Vec<Pending> = straight.range(StreamId::MIN).collect();
-    let dice = &mut Dice(11);
+    let random = &mut Random(11);
     while !entries.is_empty() {
-        let p = entries.swap_remove(dice.below(entries.len() as u64) as usize);
+        let p = entries.swap_remove(random.below(entries.len() as u64) as usize);
         crooked.put(Pending { deliveries: 77, delivered_ms: 1, ..p });
         crooked.put(p);
     }
@@ -526,4 +511,29 @@ fn bytes_that_would_be_a_second_form_are_refused() {
     assert!(refused(&over), "a sequence number beyond the last");
     // A great total with nothing behind it.
     assert!(refused(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1]));
+}
+
+/// As `docs/formats.md` draws them.
+#[test]
+fn bytes_of_a_small_list() {
+    let mut pel = Pel::default();
+    let nobody = ConsumerRef::NOBODY;
+    for (ms, seq, consumer, delivered_ms, deliveries) in [
+        (5, 1, ConsumerRef(0), 300, 1),
+        (5, 3, ConsumerRef(0), 300, 1),
+        (8, 2, ConsumerRef(0), 300, 1),
+        (9, 0, nobody, 1, 2),
+    ] {
+        pel.put(Pending { id: StreamId::new(ms, seq), consumer, delivered_ms, deliveries });
+    }
+    let bytes = [
+        &[4][..],
+        &[3, 0, 0xd8, 0x04, 1],             // three of consumer 0, time 300 (zigzag 600), once
+        &[5, 1, 0, 1, 3, 2],                // 5-1; the same ms, seq + 1 + 1; 3 ms more, seq 2
+        &[1, 0xff, 0xff, 0xff, 0xff, 0x0f], // one that is nobody's
+        &[0xd5, 0x04, 2, 1, 0],             // time 299 less (zigzag 597), twice; 1 ms more, seq 0
+    ];
+    let mut out = Vec::new();
+    pel.encode(&mut out);
+    assert_eq!(out, bytes.concat());
 }

@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::command::args::OwnedArgs;
+use crate::command::table;
+use crate::engine::acl::selector::{AFTER_ALL_CHANNELS, AFTER_ALL_KEYS, CommandBits, FIRST_ARGUMENT, SYNTAX, UNKNOWN};
 
 fn user(rules: &str) -> User {
     let mut user = User::new(b"u", false);

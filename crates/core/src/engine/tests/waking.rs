@@ -1,0 +1,269 @@
+//! Who is carried out again when something happens at a key: whoever can gain, and nobody else.
+
+use super::World;
+use crate::engine::blocked::ClientIndex;
+
+impl World {
+    /// Readers that wait for `s` in group `g`, each another consumer.
+    fn waiting(&mut self, n: usize, options: &str) -> Vec<ClientIndex> {
+        (0..n)
+            .map(|place| {
+                let client = self.open(&format!("10.0.1.{place}:1"));
+                let line = format!("xreadgroup group g w{place} block 0 {options} streams s >");
+                assert_eq!(self.send(client, &line), "", "{line}");
+                client
+            })
+            .collect()
+    }
+
+    /// How many waiting reads a command carries out.
+    fn reads_of(&mut self, line: &str) -> u64 {
+        let before = self.engine.statistics.reads_repeated;
+        let reply = self.say(line);
+        assert!(!reply.starts_with('-'), "{line}: {reply}");
+        self.engine.statistics.reads_repeated - before
+    }
+
+    fn nothing_for(&mut self, clients: &[ClientIndex]) {
+        for &client in clients {
+            assert_eq!(self.read(client), "");
+        }
+    }
+}
+
+const NEW: &str = "*1|*2|$1|s|*1|*2|$3|2-1|*2|$1|f|$1|v|";
+
+#[test]
+fn a_claim_hears_of_what_was_held_and_given_to_another() {
+    for added in ["xadd s delay 100 1-1 f v", "xadd s notbefore 1700000000100 1-1 f v"] {
+        let mut world = World::new();
+        world.say("xgroup create s g 0 mkstream");
+        let readers = world.waiting(3, "claim 300");
+        world.say(added);
+        world.pass(100);
+        let given = "*1|*2|$1|s|*1|*4|$3|1-1|*2|$1|f|$1|v|:0|:0|";
+        assert_eq!(world.read(readers[0]), given, "{added}");
+        readers[..2].iter().for_each(|&client| world.engine.close(client));
+        assert_eq!(world.engine.next_deadline_ms(), Some(world.now_ms + 300));
+        world.pass(299);
+        world.nothing_for(&readers[2..]);
+        world.pass(1);
+        assert_eq!(world.read(readers[2]), given.replace(":0|:0|", ":300|:1|"), "{added}");
+        assert_eq!(world.engine.next_deadline_ms(), None);
+    }
+}
+
+#[test]
+fn each_claim_goes_by_its_own_time() {
+    let mut world = World::new();
+    world.say("xadd s 1-1 f v");
+    world.say("xgroup create s g 0");
+    world.say("xreadgroup group g x streams s >");
+    let slow = world.waiting(2, "claim 100000000")[0];
+    let quick = world.open("10.0.2.1:1");
+    world.send(quick, "xreadgroup group g r block 0 claim 60000 streams s >");
+    assert_eq!(world.engine.next_deadline_ms(), Some(world.now_ms + 60_000));
+    assert_eq!(world.reads_of("xclaim s g x 0 1-1 idle 59999"), 0);
+    assert_eq!(world.engine.next_deadline_ms(), Some(world.now_ms + 1));
+    assert_eq!(world.reads_of("xclaim s g x 0 1-1 idle 70000"), 1);
+    assert_eq!(world.read(quick), "*1|*2|$1|s|*1|*4|$3|1-1|*2|$1|f|$1|v|:70000|:3|");
+    world.nothing_for(&[slow]);
+    assert_eq!(world.reads_of("xclaim s g x 0 1-1 idle 100000000"), 1);
+    assert!(world.read(slow).contains(":100000000|"));
+}
+
+#[test]
+fn a_wait_that_ends_first_ends_so_in_one_turn_as_well() {
+    for (block, claimed) in [(50, false), (70, true)] {
+        let mut world = World::new();
+        world.say("xadd s 1-1 f v");
+        world.say("xgroup create s g 0");
+        world.say("xreadgroup group g x streams s >");
+        let reader = world.open("10.0.2.1:1");
+        world.send(reader, &format!("xreadgroup group g r block {block} claim 60 streams s >"));
+        // The turn is late: both times have come.
+        world.pass(100);
+        assert_eq!(world.read(reader).contains("1-1"), claimed, "{block}");
+        assert_eq!(world.engine.blocked_count(), 0);
+    }
+}
+
+#[test]
+fn a_full_group_wakes_nobody_until_there_is_room() {
+    for options in ["", "claim 100000"] {
+        let mut world = World::new();
+        world.say("xgroup create s g 0 mkstream maxpending 1");
+        world.say("xadd s 1-1 f v");
+        world.say("xreadgroup group g x streams s >");
+        let readers = world.waiting(20, options);
+        assert_eq!(world.reads_of("xadd s 2-1 f v"), 0, "{options}");
+        assert_eq!(world.reads_of("xadd s 3-1 f v"), 0, "{options}");
+        assert_eq!(world.reads_of("xclaim s g y 0 1-1 justid"), 0, "{options}");
+        assert_eq!(world.reads_of("xgroup cfgset s g maxpending 1"), 0, "{options}");
+        // One that needs no room.
+        let free = world.open("10.0.2.1:1");
+        assert!(world.send(free, "xreadgroup group g free noack count 1 block 0 streams s >").contains("2-1"));
+        assert_eq!(world.reads_of("xack s g 1-1"), 1, "{options}");
+        assert!(world.read(readers[0]).contains("3-1"));
+        assert_eq!(world.send(free, "xreadgroup group g free noack block 0 streams s >"), "");
+        assert_eq!(world.reads_of("xadd s 4-1 f v"), 1, "{options}");
+        assert!(world.read(free).contains("4-1"));
+        assert_eq!(world.reads_of("xadd s 5-1 f v"), 0, "{options}");
+        assert_eq!(world.reads_of("xadd s 6-1 f v"), 0, "{options}");
+        assert_eq!(world.reads_of("xadd s 7-1 f v"), 0, "{options}");
+        assert_eq!(world.reads_of("xgroup cfgset s g maxpending 0"), 1, "{options}");
+        assert!(world.read(readers[1]).contains("7-1"));
+        world.nothing_for(&readers[2..]);
+        world.survives();
+    }
+}
+
+#[test]
+fn room_is_nothing_to_who_needs_none() {
+    let mut world = World::new();
+    for line in [
+        "xadd s 1-1 f v",
+        "xgroup create s g 0 maxpending 1 maxpending-consumer 1",
+        "xreadgroup group g w0 streams s >",
+    ] {
+        world.say(line);
+    }
+    let readers = world.waiting(2, "noack");
+    let claiming = world.open("10.0.2.1:1");
+    assert_eq!(world.send(claiming, "xreadgroup group g w0 noack block 0 claim 50 streams s >"), "");
+    // SETID wakes nobody, and no bound was in their way.
+    world.say("xgroup setid s g 0");
+    assert_eq!(world.reads_of("xgroup cfgset s g maxpending 2"), 0);
+    world.nothing_for(&readers);
+    world.say("xgroup setid s g 1-1");
+    world.pass(50);
+    world.nothing_for(&[claiming]);
+    assert_eq!(world.engine.next_deadline_ms(), None);
+    assert_eq!(world.reads_of("xgroup cfgset s g maxpending-consumer 2"), 1);
+    assert!(world.read(claiming).contains("1-1"));
+}
+
+#[test]
+fn a_full_consumer_is_left_alone_until_it_has_room() {
+    for options in ["", "claim 5000"] {
+        let mut world = World::new();
+        world.say("xgroup create s g 0 mkstream maxpending-consumer 1");
+        world.say("xadd s 1-1 f v");
+        world.say("xreadgroup group g w0 streams s >");
+        let readers = world.waiting(2, options);
+        assert_eq!(world.reads_of("xadd s 2-1 f v"), 1, "{options}");
+        assert!(world.read(readers[1]).contains("2-1"));
+        assert_eq!(world.reads_of("xadd s 3-1 f v"), 0, "{options}");
+        world.pass(6000);
+        world.nothing_for(&readers);
+        assert_eq!(world.engine.next_deadline_ms(), None, "{options}: time alone does not help it");
+        assert_eq!(world.reads_of("xack s g 2-1"), 0, "{options}");
+        assert_eq!(world.reads_of("xack s g 1-1"), 1, "{options}");
+        assert!(world.read(readers[0]).contains("3-1"));
+    }
+    // It has room again, and nothing to read: now time helps.
+    let mut world = World::new();
+    world.say("xgroup create s g 0 mkstream maxpending-consumer 1");
+    for (id, consumer) in ["w0", "x"].into_iter().enumerate() {
+        world.say(&format!("xadd s {id}-1 f v"));
+        world.say(&format!("xreadgroup group g {consumer} streams s >"));
+    }
+    let readers = world.waiting(1, "claim 5000");
+    world.pass(5000);
+    world.nothing_for(&readers);
+    assert_eq!(world.reads_of("xclaim s g x 0 1-1 justid"), 0);
+    assert_eq!(world.reads_of("xack s g 0-1"), 0);
+    assert_eq!(world.engine.next_deadline_ms(), Some(world.now_ms + 5000));
+    world.pass(5000);
+    assert!(world.read(readers[0]).contains("1-1"));
+}
+
+#[test]
+fn what_serves_nobody_carries_out_next_to_nobody() {
+    for options in ["", "claim 100000", "noack", "claim 0"] {
+        let mut world = World::new();
+        world.say("xgroup create s g 0 mkstream");
+        let readers = world.waiting(20, options);
+        assert_eq!(world.reads_of("xadd s maxlen 0 1-0 f v"), 0, "{options}");
+        // One passes over it, for all.
+        assert_eq!(world.reads_of("xadd s delay 1000 1-1 f v"), 1, "{options}");
+        world.nothing_for(&readers);
+        let noack = options == "noack";
+        let added = world.reads_of("xadd s 2-1 f v");
+        assert!(world.read(readers[0]).contains("2-1"));
+        if options == "claim 0" {
+            // Pending, it can be claimed at once, by each after the other.
+            assert_eq!(added, 20);
+            continue;
+        }
+        assert_eq!(added, 1, "{options}");
+        world.nothing_for(&readers[1..]);
+        assert_eq!(world.reads_of("xack s g 2-1"), 0, "{options}");
+        assert_eq!(world.reads_of("multi") + world.reads_of("xadd s 3-1 f v") + world.reads_of("xdel s 3-1"), 0);
+        // EXEC itself.
+        assert_eq!(world.reads_of("exec"), 0, "{options}");
+        world.pass(1000);
+        assert!(world.read(readers[1]).contains("1-1"), "{options}");
+        world.nothing_for(&readers[2..]);
+        let look = (!noack && !options.is_empty()).then_some(world.now_ms + 100_000);
+        assert_eq!(world.engine.next_deadline_ms(), look, "{options}");
+    }
+}
+
+#[test]
+fn readers_without_a_group_hear_of_what_stays_in_the_stream() {
+    let mut world = World::new();
+    let reader = world.open("10.0.2.1:1");
+    world.send(reader, "xread block 0 streams s $");
+    assert_eq!(world.reads_of("xadd s maxlen 0 1-1 f v"), 0);
+    assert_eq!(world.reads_of("xadd s delay 1000 2-1 f v"), 1);
+    assert_eq!(world.read(reader), NEW);
+}
+
+#[test]
+fn more_lost_entries_than_one_claim_drops_are_dropped_turn_by_turn() {
+    let mut world = World::new();
+    world.say("xgroup create s g 0 mkstream");
+    for id in 1..=2500 {
+        world.say(&format!("xadd s {id}-1 f v"));
+    }
+    world.say("xreadgroup group g x streams s >");
+    world.say("xtrim s maxlen 1");
+    world.pass(10);
+    let readers = world.waiting(1, "claim 10");
+    assert_eq!(world.engine.next_deadline_ms(), Some(0));
+    world.pass(0);
+    world.nothing_for(&readers);
+    world.pass(0);
+    assert!(world.read(readers[0]).contains("2500-1"));
+    assert_eq!(world.engine.next_deadline_ms(), None);
+}
+
+#[test]
+fn several_groups_and_keys_are_served_in_the_order_of_asking() {
+    let mut world = World::new();
+    for (key, group) in [("s", "g"), ("s", "h"), ("t", "g")] {
+        world.say(&format!("xgroup create {key} {group} 0 mkstream"));
+    }
+    let [a, b, c, d] = [1, 2, 3, 4].map(|n| world.open(&format!("10.0.2.{n}:1")));
+    world.send(a, "xreadgroup group g a block 0 streams s t > >\r\nxadd log 1-1 by a");
+    world.send(b, "xreadgroup group h b block 0 streams s >\r\nxadd log 2-1 by b");
+    world.send(c, "xreadgroup group g c block 0 claim 50 streams t >\r\nxadd log 3-1 by c");
+    world.send(d, "xread block 0 streams s $\r\nxadd log 4-1 by d");
+    world.talk(&[
+        ("multi", "+OK|"),
+        ("xadd s 2-1 f v", "+QUEUED|"),
+        ("xadd t 2-1 f v", "+QUEUED|"),
+        ("exec", "*2|$3|2-1|$3|2-1|"),
+        ("xrange log - +", "*3|*2|$3|1-1|*2|$2|by|$1|a|*2|$3|2-1|*2|$2|by|$1|b|*2|$3|4-1|*2|$2|by|$1|d|"),
+    ]);
+    assert_eq!(
+        world.read(a),
+        format!(
+            "{}$3|1-1|",
+            NEW.replace("*1|*2|$1|s|", "*2|*2|$1|s|").to_owned() + &NEW[3..].replace("$1|s|", "$1|t|")
+        )
+    );
+    world.pass(50);
+    assert!(world.read(c).contains("2-1"));
+}

@@ -1,0 +1,488 @@
+//! The bytes of a record: one tag byte, then fields as in `state::codec`. `docs/formats.md` draws them.
+//!
+//! Tags are never used again for another meaning; a gap is a retired one. What is read back is checked: bytes that are not
+//! a record are an error, never a panic.
+
+use super::lists::{IdReader, put_claims, put_id_after, put_ids, read_claims, read_ids};
+use super::{At, Fields, Record};
+use crate::id::StreamId;
+use crate::limits::DATABASES;
+use crate::state::codec::{Corrupt, Reader, put_bytes, put_id, put_int, put_uint};
+use crate::state::group::GroupOptions;
+use crate::state::idempotence::IdempotenceSettings;
+use crate::state::retention::Retention;
+
+mod tag {
+    pub const SET_STRING: u8 = 1;
+    pub const WRITE_STRING: u8 = 2;
+    pub const DELETE: u8 = 3;
+    pub const EXPIRE: u8 = 4;
+    pub const RENAME: u8 = 5;
+    pub const COPY: u8 = 6;
+    pub const MOVE: u8 = 7;
+    pub const FLUSH: u8 = 8;
+    pub const SWAP_DB: u8 = 9;
+    pub const STREAM_CREATE: u8 = 16;
+    pub const ADD: u8 = 17;
+    pub const DELETE_ENTRIES: u8 = 18;
+    pub const TRIM: u8 = 19;
+    pub const TRIM_ENTRIES: u8 = 20;
+    pub const SET_STREAM: u8 = 21;
+    pub const IDEMPOTENCE_SETTINGS: u8 = 22;
+    pub const REMEMBER: u8 = 23;
+    pub const FORGET: u8 = 24;
+    pub const DUPLICATES: u8 = 25;
+    pub const RETENTION_SETTINGS: u8 = 26;
+    pub const GROUP_CREATE: u8 = 32;
+    pub const GROUP_POSITION: u8 = 33;
+    pub const GROUP_DESTROY: u8 = 34;
+    pub const CONSUMER_CREATE: u8 = 35;
+    pub const CONSUMER_DELETE: u8 = 36;
+    pub const CONSUMER_SEEN: u8 = 37;
+    pub const DELIVER: u8 = 38;
+    pub const CLAIM: u8 = 39;
+    pub const ACKNOWLEDGE: u8 = 40;
+    pub const GIVE_BACK: u8 = 41;
+    pub const GROUP_OPTIONS: u8 = 42;
+    pub const ACKNOWLEDGE_RANGE: u8 = 43;
+    pub const GIVE_BACK_ALL: u8 = 44;
+    pub const DROP: u8 = 45;
+    pub const SCAN_START: u8 = 46;
+    pub const DROP_RANGE: u8 = 47;
+    pub const DELAY: u8 = 50;
+    pub const HOLD: u8 = 51;
+    pub const GIVE: u8 = 52;
+    pub const DUE: u8 = 53;
+}
+
+fn put_at(out: &mut Vec<u8>, tag: u8, at: At<'_>) {
+    out.push(tag);
+    put_uint(out, at.db as u64);
+    put_bytes(out, at.key);
+}
+
+fn put_optional(out: &mut Vec<u8>, value: Option<u64>) {
+    put_int(out, value.map_or(-1, |n| n as i64));
+}
+
+fn read_db(reader: &mut Reader<'_>) -> Result<usize, Corrupt> {
+    let db = reader.uint("database")?;
+    if db < DATABASES as u64 { Ok(db as usize) } else { Err(Corrupt { what: "database number" }) }
+}
+
+fn read_at<'a>(reader: &mut Reader<'a>) -> Result<At<'a>, Corrupt> {
+    Ok(At { db: read_db(reader)?, key: reader.bytes("key")? })
+}
+
+/// A setting of 32 bits that is never 0.
+fn read_small(reader: &mut Reader<'_>) -> Result<u32, Corrupt> {
+    let value = u32::try_from(reader.uint("setting")?).ok().filter(|&value| value > 0);
+    value.ok_or(Corrupt { what: "setting" })
+}
+
+fn read_optional(reader: &mut Reader<'_>) -> Result<Option<u64>, Corrupt> {
+    Ok(u64::try_from(reader.int("optional count")?).ok())
+}
+
+impl<'a> Record<'a> {
+    /// Appends the record's bytes.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Record::SetString { at, expire_ms, value } => {
+                put_at(out, tag::SET_STRING, *at);
+                put_uint(out, *expire_ms);
+                put_bytes(out, value);
+            }
+            Record::WriteString { at, offset, bytes } => {
+                put_at(out, tag::WRITE_STRING, *at);
+                put_uint(out, *offset);
+                put_bytes(out, bytes);
+            }
+            Record::Delete { at } => put_at(out, tag::DELETE, *at),
+            Record::Expire { at, expire_ms } => {
+                put_at(out, tag::EXPIRE, *at);
+                put_uint(out, *expire_ms);
+            }
+            Record::Rename { at, to } => {
+                put_at(out, tag::RENAME, *at);
+                put_bytes(out, to);
+            }
+            Record::Copy { at, to } => {
+                put_at(out, tag::COPY, *at);
+                put_uint(out, to.db as u64);
+                put_bytes(out, to.key);
+            }
+            Record::Move { at, db } => {
+                put_at(out, tag::MOVE, *at);
+                put_uint(out, *db as u64);
+            }
+            Record::Flush { db } => {
+                out.push(tag::FLUSH);
+                put_optional(out, db.map(|db| db as u64));
+            }
+            Record::SwapDb { a, b } => {
+                out.push(tag::SWAP_DB);
+                put_uint(out, *a as u64);
+                put_uint(out, *b as u64);
+            }
+            Record::StreamCreate { at } => put_at(out, tag::STREAM_CREATE, *at),
+            Record::Add { at, id, fields } => {
+                put_at(out, tag::ADD, *at);
+                put_id(out, *id);
+                let pairs = fields.iter();
+                let n = match fields {
+                    Fields::Args(args) => args.len() / 2,
+                    Fields::Encoded(n, _) => *n,
+                };
+                put_uint(out, n as u64);
+                for (name, value) in pairs {
+                    put_bytes(out, name);
+                    put_bytes(out, value);
+                }
+            }
+            Record::DeleteEntries { at, ids } => {
+                put_at(out, tag::DELETE_ENTRIES, *at);
+                put_ids(out, *ids);
+            }
+            Record::Trim { at, before } => {
+                put_at(out, tag::TRIM, *at);
+                put_id(out, *before);
+            }
+            Record::TrimEntries { at, ids } => {
+                put_at(out, tag::TRIM_ENTRIES, *at);
+                put_ids(out, *ids);
+            }
+            Record::SetStream { at, last_id, max_deleted, entries_added } => {
+                put_at(out, tag::SET_STREAM, *at);
+                put_id(out, *last_id);
+                put_id(out, *max_deleted);
+                put_uint(out, *entries_added);
+            }
+            Record::IdempotenceSettings { at, settings } => {
+                put_at(out, tag::IDEMPOTENCE_SETTINGS, *at);
+                put_uint(out, u64::from(settings.duration_s));
+                put_uint(out, u64::from(settings.maxsize));
+            }
+            Record::Remember { at, pid, iid, id, recorded_ms, added } => {
+                put_at(out, tag::REMEMBER, *at);
+                put_bytes(out, pid);
+                put_bytes(out, iid);
+                put_id(out, *id);
+                put_uint(out, *recorded_ms);
+                put_uint(out, *added);
+            }
+            Record::Forget { at, pid, until_ms } => {
+                put_at(out, tag::FORGET, *at);
+                put_bytes(out, pid);
+                put_uint(out, *until_ms);
+            }
+            Record::Duplicates { at, duplicates } => {
+                put_at(out, tag::DUPLICATES, *at);
+                put_uint(out, *duplicates);
+            }
+            Record::RetentionSettings { at, retention } => {
+                put_at(out, tag::RETENTION_SETTINGS, *at);
+                let mut settings = Vec::new();
+                retention.encode(&mut settings);
+                put_bytes(out, &settings);
+            }
+            Record::GroupCreate { at, group, position, entries_read } => {
+                put_at(out, tag::GROUP_CREATE, *at);
+                put_bytes(out, group);
+                put_id(out, *position);
+                put_optional(out, *entries_read);
+            }
+            Record::GroupPosition { at, group, position, entries_read } => {
+                put_at(out, tag::GROUP_POSITION, *at);
+                put_bytes(out, group);
+                put_id(out, *position);
+                put_optional(out, *entries_read);
+            }
+            Record::GroupDestroy { at, group } => {
+                put_at(out, tag::GROUP_DESTROY, *at);
+                put_bytes(out, group);
+            }
+            Record::ConsumerCreate { at, group, consumer, now_ms } => {
+                put_at(out, tag::CONSUMER_CREATE, *at);
+                put_bytes(out, group);
+                put_bytes(out, consumer);
+                put_uint(out, *now_ms);
+            }
+            Record::ConsumerDelete { at, group, consumer } => {
+                put_at(out, tag::CONSUMER_DELETE, *at);
+                put_bytes(out, group);
+                put_bytes(out, consumer);
+            }
+            Record::ConsumerSeen { at, group, consumer, now_ms, active } => {
+                put_at(out, tag::CONSUMER_SEEN, *at);
+                put_bytes(out, group);
+                put_bytes(out, consumer);
+                put_uint(out, *now_ms);
+                out.push(u8::from(*active));
+            }
+            Record::Deliver { at, group, consumer, after, last, entries_read, no_ack, now_ms } => {
+                put_at(out, tag::DELIVER, *at);
+                put_bytes(out, group);
+                put_bytes(out, consumer);
+                put_id(out, *after);
+                put_id_after(out, *last, *after);
+                put_optional(out, *entries_read);
+                out.push(u8::from(*no_ack));
+                put_uint(out, *now_ms);
+            }
+            Record::Claim { at, group, consumer, delivered_ms, claims } => {
+                put_at(out, tag::CLAIM, *at);
+                put_bytes(out, group);
+                put_bytes(out, consumer);
+                put_uint(out, *delivered_ms);
+                put_claims(out, *claims);
+            }
+            Record::Acknowledge { at, group, ids } => {
+                put_at(out, tag::ACKNOWLEDGE, *at);
+                put_bytes(out, group);
+                put_ids(out, *ids);
+            }
+            Record::GiveBack { at, group, first_order, due_ms, claims } => {
+                put_at(out, tag::GIVE_BACK, *at);
+                put_bytes(out, group);
+                put_uint(out, *first_order);
+                put_uint(out, *due_ms);
+                put_claims(out, *claims);
+            }
+            Record::GroupOptions { at, group, options } => {
+                put_at(out, tag::GROUP_OPTIONS, *at);
+                put_bytes(out, group);
+                let mut bytes = Vec::new();
+                options.encode(&mut bytes);
+                put_bytes(out, &bytes);
+            }
+            Record::AcknowledgeRange { at, group, from, to } | Record::DropRange { at, group, from, to } => {
+                let dropped = matches!(self, Record::DropRange { .. });
+                put_at(out, if dropped { tag::DROP_RANGE } else { tag::ACKNOWLEDGE_RANGE }, *at);
+                put_bytes(out, group);
+                put_id(out, *from);
+                put_id_after(out, *to, *from);
+            }
+            Record::GiveBackAll { at, group, consumer, first_order } => {
+                put_at(out, tag::GIVE_BACK_ALL, *at);
+                put_bytes(out, group);
+                put_bytes(out, consumer);
+                put_uint(out, *first_order);
+            }
+            Record::Drop { at, group, ids } => {
+                put_at(out, tag::DROP, *at);
+                put_bytes(out, group);
+                put_ids(out, *ids);
+            }
+            Record::Delay { at, id, due_ms } => {
+                put_at(out, tag::DELAY, *at);
+                put_id(out, *id);
+                put_uint(out, *due_ms);
+            }
+            Record::Hold { at, group, position, entries_read, holds } => {
+                put_at(out, tag::HOLD, *at);
+                put_bytes(out, group);
+                put_id(out, *position);
+                put_optional(out, *entries_read);
+                put_claims(out, *holds);
+            }
+            Record::Give { at, group, consumer, no_ack, now_ms, ids } => {
+                put_at(out, tag::GIVE, *at);
+                put_bytes(out, group);
+                put_bytes(out, consumer);
+                out.push(u8::from(*no_ack));
+                put_uint(out, *now_ms);
+                put_ids(out, *ids);
+            }
+            Record::Due { at, due_ms, id } => {
+                put_at(out, tag::DUE, *at);
+                put_uint(out, *due_ms);
+                put_id(out, *id);
+            }
+            Record::ScanStart { at, group, start } => {
+                put_at(out, tag::SCAN_START, *at);
+                put_bytes(out, group);
+                out.push(u8::from(start.is_some()));
+                put_id(out, start.unwrap_or(StreamId::MIN));
+            }
+        }
+    }
+
+    /// Reads the next record.
+    pub fn decode(reader: &mut Reader<'a>) -> Result<Record<'a>, Corrupt> {
+        let what = "record";
+        Ok(match reader.byte(what)? {
+            tag::SET_STRING => {
+                Record::SetString { at: read_at(reader)?, expire_ms: reader.uint(what)?, value: reader.bytes(what)? }
+            }
+            tag::WRITE_STRING => {
+                Record::WriteString { at: read_at(reader)?, offset: reader.uint(what)?, bytes: reader.bytes(what)? }
+            }
+            tag::DELETE => Record::Delete { at: read_at(reader)? },
+            tag::EXPIRE => Record::Expire { at: read_at(reader)?, expire_ms: reader.uint(what)? },
+            tag::RENAME => Record::Rename { at: read_at(reader)?, to: reader.bytes(what)? },
+            tag::COPY => Record::Copy { at: read_at(reader)?, to: read_at(reader)? },
+            tag::MOVE => Record::Move { at: read_at(reader)?, db: read_db(reader)? },
+            tag::FLUSH => match read_optional(reader)? {
+                None => Record::Flush { db: None },
+                Some(db) if db < DATABASES as u64 => Record::Flush { db: Some(db as usize) },
+                Some(_) => return Err(Corrupt { what: "database number" }),
+            },
+            tag::SWAP_DB => Record::SwapDb { a: read_db(reader)?, b: read_db(reader)? },
+            tag::STREAM_CREATE => Record::StreamCreate { at: read_at(reader)? },
+            tag::ADD => {
+                let (at, id) = (read_at(reader)?, reader.id(what)?);
+                let n = reader.count(what)?;
+                let start = *reader;
+                for _ in 0..n {
+                    reader.bytes("field")?;
+                    reader.bytes("value")?;
+                }
+                Record::Add { at, id, fields: Fields::Encoded(n, start) }
+            }
+            tag::DELETE_ENTRIES => Record::DeleteEntries { at: read_at(reader)?, ids: read_ids(reader)? },
+            tag::TRIM => Record::Trim { at: read_at(reader)?, before: reader.id(what)? },
+            tag::TRIM_ENTRIES => Record::TrimEntries { at: read_at(reader)?, ids: read_ids(reader)? },
+            tag::SET_STREAM => Record::SetStream {
+                at: read_at(reader)?,
+                last_id: reader.id(what)?,
+                max_deleted: reader.id(what)?,
+                entries_added: reader.uint(what)?,
+            },
+            tag::IDEMPOTENCE_SETTINGS => Record::IdempotenceSettings {
+                at: read_at(reader)?,
+                settings: IdempotenceSettings { duration_s: read_small(reader)?, maxsize: read_small(reader)? },
+            },
+            tag::REMEMBER => Record::Remember {
+                at: read_at(reader)?,
+                pid: reader.bytes(what)?,
+                iid: reader.bytes(what)?,
+                id: reader.id(what)?,
+                recorded_ms: reader.uint(what)?,
+                added: reader.uint(what)?,
+            },
+            tag::FORGET => {
+                Record::Forget { at: read_at(reader)?, pid: reader.bytes(what)?, until_ms: reader.uint(what)? }
+            }
+            tag::DUPLICATES => Record::Duplicates { at: read_at(reader)?, duplicates: reader.uint(what)? },
+            tag::RETENTION_SETTINGS => {
+                let (at, mut settings) = (read_at(reader)?, Reader::new(reader.bytes(what)?));
+                let none = settings.is_empty();
+                let retention = if none { Retention::default() } else { Retention::decode(&mut settings)? };
+                if !settings.is_empty() {
+                    return Err(Corrupt { what: "retention of a stream" });
+                }
+                Record::RetentionSettings { at, retention }
+            }
+            tag::GROUP_CREATE => Record::GroupCreate {
+                at: read_at(reader)?,
+                group: reader.bytes(what)?,
+                position: reader.id(what)?,
+                entries_read: read_optional(reader)?,
+            },
+            tag::GROUP_POSITION => Record::GroupPosition {
+                at: read_at(reader)?,
+                group: reader.bytes(what)?,
+                position: reader.id(what)?,
+                entries_read: read_optional(reader)?,
+            },
+            tag::GROUP_DESTROY => Record::GroupDestroy { at: read_at(reader)?, group: reader.bytes(what)? },
+            tag::CONSUMER_CREATE => Record::ConsumerCreate {
+                at: read_at(reader)?,
+                group: reader.bytes(what)?,
+                consumer: reader.bytes(what)?,
+                now_ms: reader.uint(what)?,
+            },
+            tag::CONSUMER_DELETE => Record::ConsumerDelete {
+                at: read_at(reader)?,
+                group: reader.bytes(what)?,
+                consumer: reader.bytes(what)?,
+            },
+            tag::CONSUMER_SEEN => Record::ConsumerSeen {
+                at: read_at(reader)?,
+                group: reader.bytes(what)?,
+                consumer: reader.bytes(what)?,
+                now_ms: reader.uint(what)?,
+                active: reader.byte(what)? != 0,
+            },
+            tag::DELIVER => {
+                let (at, group, consumer) = (read_at(reader)?, reader.bytes(what)?, reader.bytes(what)?);
+                let after = reader.id(what)?;
+                let mut ids = IdReader { reader: *reader, last: after };
+                let last = ids.next()?;
+                *reader = ids.reader;
+                Record::Deliver {
+                    at,
+                    group,
+                    consumer,
+                    after,
+                    last,
+                    entries_read: read_optional(reader)?,
+                    no_ack: reader.byte(what)? != 0,
+                    now_ms: reader.uint(what)?,
+                }
+            }
+            tag::CLAIM => {
+                let (at, group, consumer) = (read_at(reader)?, reader.bytes(what)?, reader.bytes(what)?);
+                let delivered_ms = reader.uint(what)?;
+                Record::Claim { at, group, consumer, delivered_ms, claims: read_claims(reader)? }
+            }
+            tag::ACKNOWLEDGE => {
+                Record::Acknowledge { at: read_at(reader)?, group: reader.bytes(what)?, ids: read_ids(reader)? }
+            }
+            tag::GIVE_BACK => Record::GiveBack {
+                at: read_at(reader)?,
+                group: reader.bytes(what)?,
+                first_order: reader.uint(what)?,
+                due_ms: reader.uint(what)?,
+                claims: read_claims(reader)?,
+            },
+            tag::GROUP_OPTIONS => {
+                let (at, group) = (read_at(reader)?, reader.bytes(what)?);
+                let options = GroupOptions::decode(Reader::new(reader.bytes(what)?))?;
+                Record::GroupOptions { at, group, options }
+            }
+            tag @ (tag::ACKNOWLEDGE_RANGE | tag::DROP_RANGE) => {
+                let (at, group, from) = (read_at(reader)?, reader.bytes(what)?, reader.id(what)?);
+                let mut ids = IdReader { reader: *reader, last: from };
+                let to = ids.next()?;
+                *reader = ids.reader;
+                match tag {
+                    tag::DROP_RANGE => Record::DropRange { at, group, from, to },
+                    _ => Record::AcknowledgeRange { at, group, from, to },
+                }
+            }
+            tag::GIVE_BACK_ALL => Record::GiveBackAll {
+                at: read_at(reader)?,
+                group: reader.bytes(what)?,
+                consumer: reader.bytes(what)?,
+                first_order: reader.uint(what)?,
+            },
+            tag::DROP => Record::Drop { at: read_at(reader)?, group: reader.bytes(what)?, ids: read_ids(reader)? },
+            tag::DELAY => Record::Delay { at: read_at(reader)?, id: reader.id(what)?, due_ms: reader.uint(what)? },
+            tag::HOLD => Record::Hold {
+                at: read_at(reader)?,
+                group: reader.bytes(what)?,
+                position: reader.id(what)?,
+                entries_read: read_optional(reader)?,
+                holds: read_claims(reader)?,
+            },
+            tag::GIVE => Record::Give {
+                at: read_at(reader)?,
+                group: reader.bytes(what)?,
+                consumer: reader.bytes(what)?,
+                no_ack: reader.byte(what)? != 0,
+                now_ms: reader.uint(what)?,
+                ids: read_ids(reader)?,
+            },
+            tag::DUE => Record::Due { at: read_at(reader)?, due_ms: reader.uint(what)?, id: reader.id(what)? },
+            tag::SCAN_START => {
+                let (at, group) = (read_at(reader)?, reader.bytes(what)?);
+                let given = reader.byte(what)? != 0;
+                let start = reader.id(what)?;
+                Record::ScanStart { at, group, start: given.then_some(start) }
+            }
+            _ => return Err(Corrupt { what: "unknown record tag" }),
+        })
+    }
+}

@@ -1,0 +1,88 @@
+//! Records on their way to bytes and back.
+
+use super::*;
+use crate::command::args::OwnedArgs;
+use crate::state::codec::Reader;
+
+/// Encoded, decoded and encoded again, every kind of record is the same bytes; cut anywhere, it is refused.
+#[test]
+fn records_come_back_whole_or_not_at_all() {
+    let at = At { db: 3, key: b"key" };
+    let (a, b) = (StreamId::new(5, 7), StreamId::new(1000, 0));
+    let ids = [a, b, a, StreamId::MAX, StreamId::MIN];
+    let claims = [Claimed { id: b, deliveries: 2 }, Claimed { id: a, deliveries: i64::MAX as u64 }];
+    let mut fields = OwnedArgs::default();
+    for part in [&b"f"[..], b"", b"", b"value"] {
+        fields.push(part);
+    }
+    let (group, consumer) = (&b"g"[..], &b"c"[..]);
+    let records = [
+        Record::SetString { at, expire_ms: 9, value: b"v" },
+        Record::WriteString { at, offset: 3, bytes: b"xy" },
+        Record::Delete { at },
+        Record::Expire { at, expire_ms: 0 },
+        Record::Rename { at, to: b"other" },
+        Record::Copy { at, to: At { db: 1, key: b"" } },
+        Record::Move { at, db: 15 },
+        Record::Flush { db: None },
+        Record::Flush { db: Some(2) },
+        Record::SwapDb { a: 0, b: 1 },
+        Record::StreamCreate { at },
+        Record::Add { at, id: b, fields: Fields::Args(fields.args()) },
+        Record::DeleteEntries { at, ids: Ids::Slice(&ids) },
+        Record::Trim { at, before: a },
+        Record::TrimEntries { at, ids: Ids::Slice(&ids[..1]) },
+        Record::SetStream { at, last_id: b, max_deleted: a, entries_added: 5 },
+        Record::IdempotenceSettings { at, settings: IdempotenceSettings { duration_s: 300, maxsize: 1 } },
+        Record::Remember { at, pid: b"p", iid: b"\0", id: b, recorded_ms: 300, added: 3 },
+        Record::Forget { at, pid: b"p", until_ms: 9 },
+        Record::Duplicates { at, duplicates: 2 },
+        Record::RetentionSettings { at, retention: Retention::default() },
+        Record::RetentionSettings {
+            at,
+            retention: Retention { max_len: 300, max_age_ms: 1, acked: true, force: true, ..Retention::default() },
+        },
+        Record::GroupCreate { at, group, position: a, entries_read: None },
+        Record::GroupPosition { at, group, position: a, entries_read: Some(4) },
+        Record::GroupDestroy { at, group },
+        Record::ConsumerCreate { at, group, consumer, now_ms: 1 },
+        Record::ConsumerDelete { at, group, consumer },
+        Record::ConsumerSeen { at, group, consumer, now_ms: 1, active: true },
+        Record::Deliver { at, group, consumer, after: a, last: b, entries_read: Some(1), no_ack: false, now_ms: 77 },
+        Record::Claim { at, group, consumer, delivered_ms: 8, claims: Claims::Slice(&claims) },
+        Record::Acknowledge { at, group, ids: Ids::Slice(&ids) },
+        Record::GiveBack { at, group, first_order: 3, due_ms: 0, claims: Claims::Slice(&claims) },
+        Record::GroupOptions { at, group, options: GroupOptions::default() },
+        Record::GroupOptions { at, group, options: GroupOptions { max_pending: 100, ..GroupOptions::default() } },
+        Record::GroupOptions {
+            at,
+            group,
+            options: GroupOptions { key_field: Some(b"f"[..].into()), ..GroupOptions::default() },
+        },
+        Record::Delay { at, id: a, due_ms: 300 },
+        Record::Hold { at, group, position: b, entries_read: None, holds: Claims::Slice(&claims) },
+        Record::Give { at, group, consumer, no_ack: true, now_ms: 9, ids: Ids::Slice(&ids) },
+        Record::Due { at, due_ms: 300, id: a },
+        Record::AcknowledgeRange { at, group, from: a, to: b },
+        Record::GiveBackAll { at, group, consumer, first_order: 1000 },
+        Record::Drop { at, group, ids: Ids::Slice(&ids) },
+        Record::DropRange { at, group, from: a, to: b },
+        Record::ScanStart { at, group, start: None },
+        Record::ScanStart { at, group, start: Some(b) },
+    ];
+    for record in &records {
+        let mut bytes = Vec::new();
+        record.encode(&mut bytes);
+        let mut reader = Reader::new(&bytes);
+        let back = Record::decode(&mut reader).unwrap();
+        assert!(reader.is_empty(), "{record:?}");
+        let mut again = Vec::new();
+        back.encode(&mut again);
+        assert_eq!(bytes, again, "{record:?}");
+        for cut in 0..bytes.len() {
+            assert!(Record::decode(&mut Reader::new(&bytes[..cut])).is_err(), "{record:?} cut at {cut}");
+        }
+    }
+    let back: Vec<_> = Ids::Slice(&ids).iter().collect();
+    assert_eq!(back, ids);
+}
