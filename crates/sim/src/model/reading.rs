@@ -217,6 +217,11 @@ pub fn needs_no_room(words: &Words) -> bool {
     parse(0, words).is_ok_and(|read| read.no_ack && read.min_idle.is_none())
 }
 
+/// Does what a read gets anew not become pending?
+pub fn is_without_acknowledgement(words: &Words) -> bool {
+    parse(0, words).is_ok_and(|read| read.no_ack)
+}
+
 /// Group, consumer and CLAIM of a read that was good, if it is one of a group.
 pub fn group_of(words: &Words) -> Option<(Vec<u8>, Vec<u8>, Option<u64>)> {
     let read = parse(0, words).ok()?;

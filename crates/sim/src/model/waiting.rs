@@ -131,12 +131,34 @@ impl Model {
                         Event::Room => !wait.crowded.is_empty(),
                         Event::Held => reading::group_of(&wait.words).is_some(),
                     };
-                    if concerned && wait.ticket == ticket && ticket <= newest {
+                    if !concerned || wait.ticket != ticket || ticket > newest {
+                        continue;
+                    }
+                    // After XGROUP SETID there may be something new, which by itself wakes nobody.
+                    let for_claims = event == Event::Pending
+                        || (event == Event::Room && reading::is_without_acknowledgement(&wait.words));
+                    if for_claims && !self.could_claim(&key, &wait) {
+                        self.wait_on(client, wait);
+                    } else {
                         self.try_again(client, wait, event != Event::Any, replies);
                     }
                 }
             }
         }
+    }
+
+    /// Is there anything at the key that a reader with CLAIM may take, or has it lost its group?
+    fn could_claim(&self, key: &[u8], wait: &Wait) -> bool {
+        let Some((group, consumer, Some(min_idle))) = reading::group_of(&wait.words) else { return false };
+        let Some(of) = self.stream(key).ok().flatten().and_then(|stream| stream.groups.get(&group)) else {
+            return true;
+        };
+        let (in_group, in_consumer) = of.room(&consumer);
+        let may_go = |pending: &Pending| match pending.holder {
+            Holder::Nobody(_) => in_group > 0,
+            _ => pending.may_go(self.now, min_idle),
+        };
+        in_consumer > 0 && of.pel.values().any(may_go)
     }
 
     /// Serves those for whom something pending is old enough now.
