@@ -52,6 +52,13 @@ impl<'a> Args<'a> {
         self.spans.iter().map(move |&(start, end)| &buffer[start..end])
     }
 
+    /// All of them as pairs; one that is left over is left out.
+    #[inline]
+    pub fn pairs(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone + use<'a> {
+        let buffer = self.buffer;
+        self.spans.chunks_exact(2).map(move |pair| (&buffer[pair[0].0..pair[0].1], &buffer[pair[1].0..pair[1].1]))
+    }
+
     /// Bytes of all arguments together.
     pub fn total_bytes(&self) -> usize {
         self.spans.iter().map(|&(start, end)| end - start).sum()

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::id::StreamId;
-use crate::record::{At, Record};
+use crate::record::{At, Fields, Record};
 use crate::state::entries::NodeLimits;
 use crate::state::group::Group;
 use crate::state::keyspace::{Slot, State, Value};
@@ -113,7 +113,11 @@ fn change(state: &mut State, record: &Record<'_>, context: &Context) {
             }
             let Some(stream) = stream(state, *at, context, Touch::Watch) else { return };
             if *id > stream.last_id {
-                stream.entries.push(*id, fields.iter(), context.node_limits);
+                // Each of the two is walked several times: better in code of its own than asking which it is at each step.
+                match fields {
+                    Fields::Args(args) => stream.entries.push(*id, args.pairs(), context.node_limits),
+                    Fields::Encoded(..) => stream.entries.push(*id, fields.iter(), context.node_limits),
+                }
                 stream.last_id = *id;
                 stream.entries_added = one_more(stream.entries_added);
                 if stream.retention.ages() {

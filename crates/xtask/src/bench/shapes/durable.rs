@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::super::crowd::{Crowd, beside, latencies, median, percentile, write_command};
 use super::super::load::{entry_ids, redis_benchmark, value};
-use super::super::{Bar, Better, Figure};
+use super::super::{Bar, Better, Figure, nats};
 use super::{Numbers, PLAIN, Run, Shape, all, backlog};
 use crate::resp::{Client, Value, encode_command};
 
@@ -45,6 +45,10 @@ pub const SHAPES: &[Shape] = &[
         operations: 200_000,
         arguments: SYNCED,
         measure: cycle,
+        on_nats: Some(|binary, operations| {
+            let (rate, cpu) = nats::cycle(binary, operations)?;
+            Ok(vec![Some(rate), None, Some(cpu)])
+        }),
         ..PLAIN
     },
     Shape {
@@ -75,6 +79,7 @@ pub const SHAPES: &[Shape] = &[
         fresh: true,
         rounds_max: 3,
         measure: |run| restart(run, None),
+        ..PLAIN
     },
     Shape {
         name: "restart-snapshot",

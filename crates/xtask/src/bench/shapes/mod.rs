@@ -9,6 +9,7 @@ mod settling;
 mod sizes;
 mod waiting;
 
+use std::path::Path;
 use std::time::Duration;
 
 use super::{Figure, cpu_time};
@@ -17,6 +18,9 @@ use crate::server::Server;
 
 /// What a shape measured: one number for each of its figures, or `None` where the server knows no such thing.
 pub type Numbers = Vec<Option<f64>>;
+
+/// A load on a NATS server of that binary, with so many operations.
+pub type OnNats = fn(&Path, usize) -> Result<Numbers, String>;
 
 /// One shape.
 #[derive(Debug)]
@@ -38,6 +42,8 @@ pub struct Shape {
     pub rounds_max: usize,
     /// Runs it once on an empty server.
     pub measure: fn(&mut Run<'_>) -> Result<Numbers, String>,
+    /// The same on NATS, where there is such a thing.
+    pub on_nats: Option<OnNats>,
 }
 
 /// Keeps nothing on disk: this measures engines.
@@ -53,6 +59,7 @@ const PLAIN: Shape = Shape {
     fresh: false,
     rounds_max: usize::MAX,
     measure: |_| Ok(Vec::new()),
+    on_nats: None,
 };
 
 /// All shapes, in the order in which they run.

@@ -24,10 +24,18 @@ pub const SHAPES: &[Shape] = &[
     },
     Shape {
         name: "xackdel-loop",
-        about: "XADD, XREADGROUP COUNT 1, XACKDEL: one after the other on each of 10 clients; an operation is all three",
+        about: "XADD, XREADGROUP COUNT 1, XACKDEL: 16 of one, 16 of the next, on each of 10 clients; an operation is all three",
         figures: &[Figure::less("cpu us/loop").ratio(0.60, None), Figure::more("loops/s")],
+        operations: 200_000,
+        measure: |run| add_read_delete(run, 16),
+        ..PLAIN
+    },
+    Shape {
+        name: "xackdel-loop-x1",
+        about: "the same without a pipeline: mostly what the system takes for three round trips",
+        figures: &[Figure::less("cpu us/loop"), Figure::more("loops/s")],
         operations: 60_000,
-        measure: add_read_delete,
+        measure: |run| add_read_delete(run, 1),
         ..PLAIN
     },
 ];
@@ -56,7 +64,8 @@ fn acknowledge(run: &mut Run<'_>) -> Result<Numbers, String> {
     Ok(all([cpu, rate]))
 }
 
-fn add_read_delete(run: &mut Run<'_>) -> Result<Numbers, String> {
+fn add_read_delete(run: &mut Run<'_>, pipeline: usize) -> Result<Numbers, String> {
+    let batch = CLIENTS * pipeline;
     if !run.knows("XACKDEL")? {
         return Ok(vec![None, None]);
     }
@@ -64,7 +73,7 @@ fn add_read_delete(run: &mut Run<'_>) -> Result<Numbers, String> {
     let mut crowd = Crowd::connect(&run.address, CLIENTS)?;
     let value = value();
     let read: RefCell<VecDeque<Vec<u8>>> = RefCell::default();
-    let command = |n: usize, out: &mut Vec<u8>| match n / CLIENTS % 3 {
+    let command = |n: usize, out: &mut Vec<u8>| match n / batch % 3 {
         0 => write_command(&["XADD", "s", "*", "f", &value], out),
         1 => write_command(&["XREADGROUP", "GROUP", "g", "c", "COUNT", "1", "STREAMS", "s", ">"], out),
         _ => {
@@ -72,7 +81,7 @@ fn add_read_delete(run: &mut Run<'_>) -> Result<Numbers, String> {
             write_command(&[b"XACKDEL".as_slice(), b"s", b"g", b"IDS", b"1", &id], out);
         }
     };
-    let right = |n: usize, reply: &Value| match n / CLIENTS % 3 {
+    let right = |n: usize, reply: &Value| match n / batch % 3 {
         0 => matches!(reply, Value::Bulk(_)),
         1 => {
             let ids = entry_ids(reply).unwrap_or_default();
@@ -81,7 +90,7 @@ fn add_read_delete(run: &mut Run<'_>) -> Result<Numbers, String> {
         }
         _ => *reply == Value::Array(vec![Value::Int(1)]),
     };
-    let loops = run.operations.next_multiple_of(CLIENTS);
-    let (cpu, rate) = run.cpu_us(loops, || crowd.run(loops * 3, 1, command, right))?;
+    let loops = run.operations.next_multiple_of(batch);
+    let (cpu, rate) = run.cpu_us(loops, || crowd.run(loops * 3, pipeline, command, right))?;
     Ok(all([cpu, rate / 3.0]))
 }

@@ -7,7 +7,7 @@ use impel_sim::random::Random;
 
 use super::super::crowd::percentile;
 use super::super::{Figure, cpu_time};
-use super::{Numbers, PATIENCE, Run, Shape, all};
+use super::{Numbers, PATIENCE, PLAIN, Run, Shape, all};
 use crate::resp::Client;
 
 /// The family.
@@ -25,6 +25,7 @@ pub const SHAPES: &[Shape] = &[Shape {
     fresh: true,
     rounds_max: 3,
     measure: blocked,
+    ..PLAIN
 }];
 
 /// How long nothing happens.
