@@ -11,11 +11,15 @@ use std::thread::{self, JoinHandle};
 
 use impel_core::state::keyspace::Captured;
 use mio::Waker;
+use rustix::process::setpriority_process;
+use rustix::thread::gettid;
 
 use crate::disk::{DataDir, DiskError};
 use crate::image::Encoder;
 use crate::snapshots::{self, SnapshotError, SnapshotInfo};
 
+/// Niceness of the thread: a tenth of the loop's share where both want the same processor, so it still gets on.
+const SNAPSHOT_NICENESS: i32 = 10;
 /// Snapshots kept beside the newest one.
 const OLDER_KEPT: usize = 1;
 
@@ -65,6 +69,7 @@ impl Saver {
         let folder = dir.snapshots().to_owned();
         let begun = Begun { position, now_ms, with_log };
         let thread = thread::Builder::new().name("impel-snapshot".into()).spawn(move || {
+            stand_back();
             if let Some(result) = write(&dir, begun, &inbox, &counter, &waker) {
                 let _ = outbox.send(result);
                 let _ = waker.wake();
@@ -112,6 +117,14 @@ impl Drop for Saver {
         {
             ::log::error!("the snapshot thread panicked");
         }
+    }
+}
+
+/// Lets the loop have a processor first: where there are few, it would wait whole slices of time while a snapshot is written.
+fn stand_back() {
+    // Linux takes the id of a thread here and means that thread alone. Where it refuses, the snapshot is no less right.
+    if let Err(error) = setpriority_process(Some(gettid()), SNAPSHOT_NICENESS) {
+        ::log::debug!("the snapshot thread keeps its priority: {error}");
     }
 }
 
