@@ -1,8 +1,9 @@
 //! Kills a server in the middle of its work, again and again on the same data, and checks after each restart that
 //! everything it acknowledged is still there.
 //!
-//! The load and its seed are the same in every run; when exactly the kill strikes is not. A check may never be left out
-//! because something else went wrong: a round that could not be judged has failed.
+//! The load and its seed are the same in every run; when exactly the kill strikes is not. Commands that the server does
+//! not know are left out. A check may never be left out because something else went wrong: a round that could not be judged
+//! has failed.
 
 mod check;
 mod command;
