@@ -20,6 +20,17 @@ impl Command {
         Command { parts: vec![words], server_id: None, any_order: false }
     }
 
+    /// What of it may have an effect that no command shows: the field by which a group orders, the order in which entries
+    /// were given back and when they come, which messages are remembered. Each has the same effect when done again.
+    pub fn hidden(&self) -> Vec<Command> {
+        let hides = |words: &&Vec<String>| match words[0].as_str() {
+            "XNACK" | "XIDMPRECORD" | "XCFGSET" => true,
+            "XGROUP" => words[1] == "CFGSET",
+            _ => false,
+        };
+        self.parts.iter().filter(hides).cloned().map(Command::new).collect()
+    }
+
     /// MULTI, these, EXEC. None of them may leave anything to the server.
     pub fn transaction(commands: Vec<Command>) -> Self {
         let mut parts = vec![list(&["MULTI"])];

@@ -73,7 +73,7 @@ impl Maker<'_> {
     fn read_with_claim(&mut self, group: &str, consumer: &str) -> Command {
         let known = self.stream.and_then(|stream| stream.groups.get(group.as_bytes()));
         let bounded = known.is_some_and(|known| known.max_pending + known.max_pending_consumer > 0);
-        let everything = !bounded && self.random.chance(30);
+        let everything = !bounded && !self.exact && self.random.chance(30);
         let (count, least) = if everything { (100_000, "0") } else { (self.random.between(1, 8), NEVER_IDLE_MS) };
         let count = count.to_string();
         let mut words = list(&["XREADGROUP", "GROUP", group, consumer, "COUNT", &count, "CLAIM", least]);
