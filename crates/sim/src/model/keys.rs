@@ -5,6 +5,7 @@ use super::words::{Words, error, integer, is};
 use super::{Content, Key, Model};
 
 const NO_SUCH_KEY: &str = "ERR no such key";
+const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
 
 pub fn del(model: &mut Model, words: &Words) -> Answer {
     let before = model.keys.len();
@@ -67,7 +68,15 @@ pub fn copy(model: &mut Model, words: &Words) -> Answer {
 }
 
 pub fn pexpire(model: &mut Model, words: &Words) -> Answer {
-    let (ms, now) = (integer(&words[2])?, model.now);
+    expire_in(model, words, 1)
+}
+
+pub fn expire(model: &mut Model, words: &Words) -> Answer {
+    expire_in(model, words, 1000)
+}
+
+fn expire_in(model: &mut Model, words: &Words, unit_ms: i64) -> Answer {
+    let (ms, now) = (integer(&words[2])? * unit_ms, model.now);
     let Some(key) = model.keys.get_mut(&words[1]) else { return Ok(Value::Int(0)) };
     if ms <= 0 {
         model.remove(&words[1]);
@@ -99,10 +108,37 @@ pub fn set(model: &mut Model, words: &Words) -> Answer {
     Ok(Value::Status("OK"))
 }
 
+/// The text under a key; a missing one is made of `first`.
+fn text<'m>(model: &'m mut Model, name: &[u8], first: &str) -> Result<&'m mut Vec<u8>, Vec<u8>> {
+    let new = || Key { content: Content::Text(first.as_bytes().to_vec()), expires: None };
+    match &mut model.keys.entry(name.to_vec()).or_insert_with(new).content {
+        Content::Text(text) => Ok(text),
+        Content::Stream(_) => error(WRONG_TYPE),
+    }
+}
+
+pub fn incr(model: &mut Model, words: &Words) -> Answer {
+    let text = text(model, &words[1], "0")?;
+    let Some(sum) = integer(text)?.checked_add(1) else { return error("ERR increment or decrement would overflow") };
+    *text = sum.to_string().into_bytes();
+    model.touch(&words[1]);
+    model.signal(&words[1]);
+    Ok(Value::Int(sum))
+}
+
+pub fn append(model: &mut Model, words: &Words) -> Answer {
+    let text = text(model, &words[1], "")?;
+    text.extend_from_slice(&words[2]);
+    let length = text.len();
+    model.touch(&words[1]);
+    model.signal(&words[1]);
+    Ok(Value::count(length))
+}
+
 pub fn get(model: &mut Model, words: &Words) -> Answer {
     match model.keys.get(&words[1]).map(|key| &key.content) {
         Some(Content::Text(text)) => Ok(Value::bulk(text)),
-        Some(Content::Stream(_)) => error("WRONGTYPE Operation against a key holding the wrong kind of value"),
+        Some(Content::Stream(_)) => error(WRONG_TYPE),
         None => Ok(Value::Null),
     }
 }

@@ -123,10 +123,13 @@ const COMMANDS: &[(&str, i64, Run)] = &[
     ("RENAMENX", 3, keys::renamenx),
     ("COPY", -3, keys::copy),
     ("PEXPIRE", -3, keys::pexpire),
+    ("EXPIRE", -3, keys::expire),
     ("PERSIST", 2, keys::persist),
     ("PTTL", 2, keys::pttl),
     ("SET", -3, keys::set),
     ("GET", 2, keys::get),
+    ("INCR", 2, keys::incr),
+    ("APPEND", 3, keys::append),
     ("FLUSHALL", -1, keys::flushall),
 ];
 

@@ -4,7 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::model::{Data, Id, Keys, Stream, id_text};
+use super::facts::{Fact, Facts};
+use super::id::{Id, Span, id_text};
 
 /// What was compared, and what was not as it should be.
 #[derive(Debug, Default, PartialEq)]
@@ -22,69 +23,33 @@ impl Findings {
             self.wrong.push(sentence());
         }
     }
-
-    fn equal<T: PartialEq + std::fmt::Debug>(&mut self, what: impl Fn() -> String, model: &T, server: &T) {
-        self.expect(model == server, || format!("{}: model {model:?}, server {server:?}", what()));
-    }
 }
 
-/// Compares an owner's keys with those of the server: everything equal, times within their spans.
-pub fn compare_keys(model: &Keys, server: &Keys) -> Findings {
+/// Compares what both models of an owner tell with what the server tells: texts equal, moments between theirs.
+pub fn compare_facts(early: &Facts, late: &Facts, server: &Facts) -> Findings {
     let mut findings = Findings::default();
-    for (name, item) in server {
-        findings.expect(model.contains_key(name), || format!("{name}: model nothing, server {:?}", item.data));
-    }
-    for (name, wanted) in model {
-        let Some(seen) = server.get(name) else {
-            findings.expect(false, || format!("{name}: model {:?}, server nothing", wanted.data));
-            continue;
-        };
-        let same_time = match (wanted.deadline, seen.deadline) {
-            (None, None) => true,
-            (Some(wanted), Some(seen)) => wanted.meets(seen),
+    for what in early.keys().chain(late.keys()).chain(server.keys()).collect::<BTreeSet<_>>() {
+        let facts = (early.get(what), late.get(what), server.get(what));
+        let right = match facts {
+            (Some(Fact::Text(early)), Some(Fact::Text(late)), Some(Fact::Text(seen))) => early == seen && late == seen,
+            (Some(Fact::Moment(early)), Some(Fact::Moment(late)), Some(Fact::Moment(seen))) => {
+                early.with(*late).meets(*seen)
+            }
             _ => false,
         };
-        findings
-            .expect(same_time, || format!("{name} deadline: model {:?}, server {:?}", wanted.deadline, seen.deadline));
-        match (&wanted.data, &seen.data) {
-            (Data::Stream(wanted), Data::Stream(seen)) => compare_streams(name, wanted, seen, &mut findings),
-            (wanted, seen) => findings.equal(|| name.clone(), wanted, seen),
-        }
+        findings.expect(right, || match facts {
+            (early, late, seen) if early == late => format!("{what}: model {}, server {}", told(early), told(seen)),
+            (early, late, seen) => format!("{what}: model {} and {}, server {}", told(early), told(late), told(seen)),
+        });
     }
     findings
 }
 
-fn compare_streams(name: &str, wanted: &Stream, seen: &Stream, findings: &mut Findings) {
-    findings.equal(|| format!("{name} last-generated-id"), &wanted.last, &seen.last);
-    findings.equal(|| format!("{name} max-deleted-entry-id"), &wanted.max_deleted, &seen.max_deleted);
-    findings.equal(|| format!("{name} entries-added"), &wanted.added, &seen.added);
-    compare_maps(&format!("{name} entry"), &wanted.entries, &seen.entries, findings, |a, b| a == b);
-    let names = |stream: &Stream| stream.groups.keys().cloned().collect::<Vec<String>>();
-    findings.equal(|| format!("{name} groups"), &names(wanted), &names(seen));
-    for (group_name, wanted) in &wanted.groups {
-        let Some(seen) = seen.groups.get(group_name) else { continue };
-        let name = format!("{name} {group_name}");
-        findings.equal(|| format!("{name} last-delivered-id"), &wanted.position, &seen.position);
-        findings.equal(|| format!("{name} entries-read"), &wanted.entries_read, &seen.entries_read);
-        findings.equal(|| format!("{name} consumers"), &wanted.consumers, &seen.consumers);
-        compare_maps(&format!("{name} pending"), &wanted.pending, &seen.pending, findings, |wanted, seen| {
-            wanted.consumer == seen.consumer && wanted.count == seen.count && wanted.delivered.meets(seen.delivered)
-        });
-    }
-}
-
-fn compare_maps<V: std::fmt::Debug>(
-    what: &str,
-    wanted: &BTreeMap<Id, V>,
-    seen: &BTreeMap<Id, V>,
-    findings: &mut Findings,
-    same: impl Fn(&V, &V) -> bool,
-) {
-    let ids: BTreeSet<Id> = wanted.keys().chain(seen.keys()).copied().collect();
-    for id in ids {
-        let (wanted, seen) = (wanted.get(&id), seen.get(&id));
-        let right = matches!((wanted, seen), (Some(wanted), Some(seen)) if same(wanted, seen));
-        findings.expect(right, || format!("{what} {}: model {wanted:?}, server {seen:?}", id_text(id)));
+fn told(fact: Option<&Fact>) -> String {
+    match fact {
+        None => "nothing".to_owned(),
+        Some(Fact::Text(text)) => format!("{text:?}"),
+        Some(Fact::Moment(Span { from_ms, to_ms })) => format!("{from_ms} to {to_ms}"),
     }
 }
 

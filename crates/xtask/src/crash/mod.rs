@@ -1,17 +1,21 @@
 //! Kills a server in the middle of its work, again and again on the same data, and checks after each restart that
 //! everything it acknowledged is still there.
 //!
-//! The load and its seed are the same in every run; when exactly the kill strikes is not. A check may never be left out
-//! because something else went wrong: a round that could not be judged has failed.
+//! The load and its seed are the same in every run; when exactly the kill strikes is not. Commands that the server does
+//! not know are left out. A check may never be left out because something else went wrong: a round that could not be judged
+//! has failed.
 
 mod check;
 mod command;
-mod effect;
-mod model;
+mod facts;
+mod id;
+mod maker;
+mod maker_newer;
 mod owner;
 mod pipeline;
 mod random;
 mod shared;
+mod twin;
 mod view;
 
 #[cfg(test)]
@@ -26,7 +30,7 @@ use std::time::Duration;
 
 use crate::resp::{Address, Client};
 use crate::server::Server;
-use owner::{Abilities, Owner, knows_references};
+use owner::{Abilities, Owner};
 use pipeline::Pipeline;
 use random::Random;
 use shared::Shared;
@@ -99,8 +103,7 @@ pub fn play(options: &Options, out: &mut dyn Write) -> Result<Report, String> {
     arguments.extend_from_slice(&options.arguments);
     let mut server = Server::start(&options.binary, &arguments)?;
     let mut client = server.client().map_err(|e| e.to_string())?;
-    let references = knows_references(&mut client).map_err(|e| e.to_string())?;
-    let abilities = Abilities { references, strict: !options.lenient };
+    let abilities = Abilities::of(&mut client, !options.lenient).map_err(|e| e.to_string())?;
     let mut load = Load {
         owners: (0..OWNERS).map(|number| Owner::new(options.seed, number, abilities, options.each)).collect(),
         pipelines: (0..PIPELINES).map(|number| Pipeline::new(options.seed, 1000 + number)).collect(),

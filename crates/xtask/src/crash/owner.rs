@@ -5,12 +5,16 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::check::compare_keys;
-use super::command::{ClaimOptions, Command};
-use super::effect::{same_reply, shown};
-use super::model::{Data, Id, Keys, Limit, References, Span, Stream, ZERO, id_text};
+use impel_sim::model::Model;
+
+use super::check::{Findings, compare_facts};
+use super::command::{Command, list};
+use super::facts::{Fact, Facts, read_facts};
+use super::id::Span;
+use super::maker::Maker;
 use super::random::Random;
-use super::view::{now_ms, read_keys};
+use super::twin::{Twin, allows, run_on, shown, stream};
+use super::view::{ask, now_ms};
 use crate::resp::{Address, Client, ClientError, Value};
 
 /// How long a reply may take.
@@ -24,6 +28,25 @@ pub struct Abilities {
     /// Counts of history reads, consumers that a read without entries made, and references of destroyed groups and of
     /// deleted entries are kept as they should be. Redis does not, so against it the load leaves them out.
     pub strict: bool,
+    /// What came with Redis 8.4 to 8.8: CLAIM, IDMP, XCFGSET, XNACK.
+    pub newer: bool,
+    /// What only we have: XCFGGET, and all that is told with it.
+    pub ours: bool,
+}
+
+impl Abilities {
+    /// Asks a server what it knows.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub fn of(client: &mut Client, strict: bool) -> Result<Self, ClientError> {
+        let mut knows =
+            |words: &[&str], of_known: &str| client.call(words).map(|reply| reply.text().starts_with(of_known));
+        let newer = knows(&["XNACK", "no-such-stream", "no-such-group", "FAIL", "IDS", "1", "1-1"], "NOGROUP")?;
+        let ours = newer && knows(&["XCFGGET", "no-such-stream"], "ERR no such key")?;
+        let reply = client.call(&["XDELEX", "no-such-stream", "IDS", "1", "1-1"])?;
+        Ok(Abilities { references: matches!(reply, Value::Array(_)), strict, newer, ours })
+    }
 }
 
 /// One owner.
@@ -34,7 +57,7 @@ pub struct Owner {
     generation: u64,
     random: Random,
     abilities: Abilities,
-    keys: Keys,
+    twin: Twin,
     unanswered: Option<(Command, Span)>,
     trouble: Vec<String>,
     /// Look at everything after each command, to find the one after which something is wrong.
@@ -51,7 +74,7 @@ impl Owner {
             generation: 0,
             random: Random::part(seed, number),
             abilities,
-            keys: Keys::new(),
+            twin: Twin::new(),
             unanswered: None,
             trouble: Vec::new(),
             each,
@@ -78,7 +101,7 @@ impl Owner {
 
     fn step(&mut self, client: &mut Client) -> Result<(), ClientError> {
         let command = self.next_command();
-        let parts = command.parts();
+        let parts = command.parts.clone();
         let (last, before) = parts.split_last().expect("a command has words");
         for words in before {
             let reply = client.call(words)?;
@@ -101,20 +124,38 @@ impl Owner {
             }
         };
         self.acknowledged += 1;
-        let wanted = command.run(&mut self.keys, when);
-        if !same_reply(&wanted, &reply) {
+        let wanted = self.twin.run(&command, when, Some(&reply.text()));
+        if !allows(&command, &wanted, &reply) {
             self.trouble.push(format!("{command}\n  model {}\n  server {}", shown(&wanted), shown(&reply)));
         } else if self.each {
             // A kill in the middle of the look is no finding; the check after the restart is the one that counts.
-            let Ok(server) = read_keys(client, &self.key_names()) else {
+            let Ok(server) = self.server_facts(client) else {
                 return Err(ClientError::Closed("the look at the keys was cut short".into()));
             };
-            let wrong = compare_keys(&self.keys, &server).wrong;
-            if !wrong.is_empty() {
-                self.trouble.push(format!("right after {command}\n  {}", wrong.join("\n  ")));
+            match self.compare(&server) {
+                Ok(findings) if findings.wrong.is_empty() => {}
+                Ok(findings) => {
+                    self.trouble.push(format!("right after {command}\n  {}", findings.wrong.join("\n  ")));
+                }
+                Err(error) => self.trouble.push(error),
             }
         }
         Ok(())
+    }
+
+    fn server_facts(&self, client: &mut Client) -> Result<Facts, String> {
+        let mut question = |words: &[&str]| {
+            let from_ms = now_ms();
+            let reply = ask(client, words)?;
+            Ok((reply, Span { from_ms, to_ms: now_ms() }))
+        };
+        read_facts(&mut question, &self.key_names(), self.abilities)
+    }
+
+    fn compare(&mut self, server: &Facts) -> Result<Findings, String> {
+        let names = self.key_names();
+        let (early, late) = self.twin.facts(&names, self.abilities)?;
+        Ok(compare_facts(&early, &late, server))
     }
 
     /// Looks at everything the owner has. Answers the number of facts compared.
@@ -124,7 +165,7 @@ impl Owner {
     pub fn check(&mut self, client: &mut Client) -> Result<usize, String> {
         let outcome = self.judge(client);
         if outcome.is_err() {
-            (self.generation, self.keys) = (self.generation + 1, Keys::new());
+            (self.generation, self.twin) = (self.generation + 1, Twin::new());
         }
         self.unanswered = None;
         outcome.map_err(|what| format!("{} {}: {what}", self.name, self.generation))
@@ -134,40 +175,47 @@ impl Owner {
         if !self.trouble.is_empty() {
             return Err(std::mem::take(&mut self.trouble).join("\n"));
         }
-        let server = read_keys(client, &self.key_names())?;
-        let before = compare_keys(&self.keys, &server);
-        let mut wrong = before.wrong.join("\n  ");
+        let server = self.server_facts(client)?;
+        let before = self.compare(&server)?;
         let mut checks = before.checks;
-        if !before.wrong.is_empty() {
+        if before.wrong.is_empty() {
+            self.settle(client)?;
+        } else {
+            let mut wrong = before.wrong.join("\n  ");
             let Some((command, when)) = self.unanswered.take() else {
                 return Err(format!("(nothing was unanswered)\n  {wrong}"));
             };
-            let mut after = self.keys.clone();
-            command.run(&mut after, when);
-            let findings = compare_keys(&after, &server);
-            if !findings.wrong.is_empty() {
+            // An id that the server made is the stream's last now.
+            let made = command.server_id.as_ref().and_then(|key| server.get(&format!("{key} last-generated-id")));
+            let made = made.and_then(|fact| if let Fact::Text(id) = fact { Some(id.as_str()) } else { None });
+            self.twin.run(&command, when, made);
+            let after = self.compare(&server)?;
+            if !after.wrong.is_empty() {
                 wrong.push_str(&format!(
                     "\nand as if the unanswered command was carried out ({command}):\n  {}",
-                    findings.wrong.join("\n  ")
+                    after.wrong.join("\n  ")
                 ));
                 return Err(wrong);
             }
-            (self.keys, checks) = (after, findings.checks);
+            checks = after.checks;
         }
-        self.adopt(server);
+        self.twin.adopt(&server);
         Ok(checks)
     }
 
-    /// From now on the times are what the server said: they must stay so through the next crash.
-    fn adopt(&mut self, server: Keys) {
-        for (name, mut item) in server {
-            let known = self.keys.get(&name).and_then(|known| known.deadline);
-            if let (Some(known), Some(seen)) = (known, &mut item.deadline) {
-                seen.from_ms = seen.from_ms.max(known.from_ms);
-                seen.to_ms = seen.to_ms.min(known.to_ms);
+    /// Nothing shows that the unanswered command was carried out. What it may have changed without showing is done now:
+    /// then it was, either way.
+    fn settle(&mut self, client: &mut Client) -> Result<(), String> {
+        let Some((command, _)) = self.unanswered.take() else { return Ok(()) };
+        for command in command.hidden() {
+            let from_ms = now_ms();
+            let reply = client.call(&command.parts[0]).map_err(|e| format!("{command}: {e}"))?;
+            let wanted = self.twin.run(&command, Span { from_ms, to_ms: now_ms() }, None);
+            if !allows(&command, &wanted, &reply) {
+                return Err(format!("again {command}\n  model {}\n  server {}", shown(&wanted), shown(&reply)));
             }
-            self.keys.insert(name, item);
         }
+        Ok(())
     }
 
     fn key(&self, short: &str) -> String {
@@ -180,31 +228,25 @@ impl Owner {
 
     fn next_command(&mut self) -> Command {
         if !self.random.chance(8) {
-            let mut scratch = None;
-            return self.single(&mut scratch);
+            return self.single(None);
         }
-        let (count, mut scratch) = (self.random.between(2, 6), Some(self.keys.clone()));
-        Command::Transaction((0..count).map(|_| self.single(&mut scratch)).collect())
+        let (count, mut scratch) = (self.random.between(2, 6), self.twin.scratch());
+        Command::transaction((0..count).map(|_| self.single(Some(&mut scratch))).collect())
     }
 
     /// One command that makes sense after what is in `scratch`, or else in the model; it is run on the scratch.
-    fn single(&mut self, scratch: &mut Option<Keys>) -> Command {
-        let of_text = self.random.chance(22).then(|| self.text_command());
-        let short = if self.random.chance(88) { STREAM_KEYS[0] } else { STREAM_KEYS[1] };
-        let key = self.key(short);
-        let keys = scratch.as_ref().unwrap_or(&self.keys);
-        let none = Stream::default();
-        let stream = match keys.get(&key).map(|item| &item.data) {
-            Some(Data::Stream(stream)) => stream,
-            _ => &none,
+    fn single(&mut self, mut scratch: Option<&mut Model>) -> Command {
+        let command = if self.random.chance(22) {
+            self.text_command()
+        } else {
+            let short = if self.random.chance(88) { STREAM_KEYS[0] } else { STREAM_KEYS[1] };
+            let (key, exact) = (self.key(short), scratch.is_some());
+            let model = scratch.as_deref().unwrap_or(self.twin.model());
+            let stream = stream(model, &key);
+            Maker { random: &mut self.random, abilities: self.abilities, key, stream, exact }.make()
         };
-        let mut command = of_text
-            .unwrap_or_else(|| Maker { random: &mut self.random, abilities: self.abilities, key, stream }.make());
-        if !self.abilities.strict {
-            command = without_silent_consumer(command, keys);
-        }
-        if let Some(keys) = scratch {
-            command.run(keys, Span::exact(0));
+        if let Some(scratch) = &mut scratch {
+            run_on(scratch, &command);
         }
         command
     }
@@ -216,230 +258,25 @@ impl Owner {
         let key = self.key(key);
         let (from, to) = (self.random.pick(kind), self.random.pick(kind));
         let (from, to) = (self.key(from), self.key(to));
-        let seconds = self.random.between(100_000, 100_000_000) as i64;
-        match self.random.below(100) {
+        Command::new(match self.random.below(100) {
             0..30 => {
                 let number = self.random.below(1000);
                 let value = if self.random.chance(50) { number.to_string() } else { format!("text-{number}") };
-                Command::Set { key, value }
+                list(&["SET", &key, &value])
             }
-            30..50 => Command::Increment { key },
-            50..65 => Command::Append { key, value: self.random.below(1000).to_string() },
-            65..70 if kind == TEXT_KEYS => Command::Remove { keys: vec![from, to] },
-            65..78 => Command::Expire { key: from, seconds },
-            78..82 => Command::Persist { key: from },
-            82..90 => Command::Rename { from, to },
+            30..50 => list(&["INCR", &key]),
+            50..65 => list(&["APPEND", &key, &self.random.below(1000).to_string()]),
+            65..70 if kind == TEXT_KEYS => list(&["DEL", &from, &to]),
+            65..78 => list(&["EXPIRE", &from, &self.random.between(100_000, 100_000_000).to_string()]),
+            78..82 => list(&["PERSIST", &from]),
+            82..90 => list(&["RENAME", &from, &to]),
             // Onto itself is an error of its own.
-            _ if from == to => Command::Increment { key },
-            _ => Command::Copy { from, to, replace: self.random.chance(70) },
-        }
+            _ if from == to => list(&["INCR", &key]),
+            _ if self.random.chance(70) => list(&["COPY", &from, &to, "REPLACE"]),
+            _ => list(&["COPY", &from, &to]),
+        })
     }
 }
 
 const STREAM_KEYS: &[&str] = &["s", "t"];
 const TEXT_KEYS: &[&str] = &["a", "b", "c", "d"];
-const GROUPS: &[&str] = &["g1", "g2"];
-const CONSUMERS: &[&str] = &["anna", "bert", "cleo", "dora"];
-/// Beyond this many entries, or pending ones, the load makes room.
-const PLENTY: usize = 150;
-
-/// In place of a command that makes a consumer and delivers nothing, one that says so.
-fn without_silent_consumer(command: Command, keys: &Keys) -> Command {
-    let (Command::Read { key, group, consumer, .. }
-    | Command::History { key, group, consumer, .. }
-    | Command::Claim { key, group, consumer, .. }
-    | Command::AutoClaim { key, group, consumer, .. }) = &command
-    else {
-        return command;
-    };
-    let known = match keys.get(key).map(|item| &item.data) {
-        Some(Data::Stream(stream)) => stream.groups.get(group).is_some_and(|g| g.consumers.contains(consumer)),
-        _ => false,
-    };
-    if known {
-        return command;
-    }
-    Command::ConsumerCreate { key: key.clone(), group: group.clone(), consumer: consumer.clone() }
-}
-
-/// Makes one command for one stream.
-struct Maker<'a> {
-    random: &'a mut Random,
-    abilities: Abilities,
-    key: String,
-    stream: &'a Stream,
-}
-
-impl Maker<'_> {
-    fn make(mut self) -> Command {
-        let group = self.random.pick(GROUPS).to_owned();
-        let consumer = self.random.pick(CONSUMERS).to_owned();
-        let key = self.key.clone();
-        let known = self.stream.groups.get(&group);
-        if known.is_none() && self.random.chance(40) {
-            let position = if self.random.chance(40) { None } else { Some(self.position()) };
-            return Command::GroupCreate { key, group, position, entries_read: self.entries_read() };
-        }
-        if self.stream.entries.len() > PLENTY && self.random.chance(30) {
-            return Command::Trim { key, limit: Limit::MaxLen(PLENTY as u64 / 2), references: self.trim_references() };
-        }
-        if known.is_some_and(|known| known.pending.len() > PLENTY) && self.random.chance(30) {
-            let ids = known.into_iter().flat_map(|known| known.pending.keys().copied().take(PLENTY / 2)).collect();
-            return Command::Ack { key, group, ids };
-        }
-        match self.random.below(1000) {
-            0..240 => self.add(),
-            240..260 => {
-                let limit = if self.random.chance(50) {
-                    Limit::MaxLen(self.random.below(PLENTY as u64))
-                } else {
-                    Limit::MinId(self.some_id())
-                };
-                Command::Trim { key, limit, references: self.trim_references() }
-            }
-            260..300 => Command::Delete { key, ids: self.some_ids() },
-            300..330 if self.abilities.references => {
-                let (references, ids) = (self.references(), self.unique_ids());
-                // Redis tells its log nothing of references dropped where no entry is deleted.
-                if !self.abilities.strict && !ids.iter().any(|id| self.stream.entries.contains_key(id)) {
-                    return Command::Delete { key, ids };
-                }
-                Command::DeleteWith { key, references, ids }
-            }
-            330..370 if self.abilities.references => {
-                let (references, ids) = (self.references(), self.unique_ids());
-                Command::AckDelete { key, group, references, ids }
-            }
-            370..560 => {
-                let (count, no_ack) = (self.random.between(1, 8) as usize, self.random.chance(12));
-                Command::Read { key, group, consumer, count, no_ack }
-            }
-            560..640 if self.abilities.strict => {
-                let after = if self.random.chance(60) { ZERO } else { self.some_id() };
-                Command::History { key, group, consumer, count: self.random.between(1, 6) as usize, after }
-            }
-            640..760 => Command::Ack { key, group, ids: self.some_ids() },
-            760..840 => {
-                let options = self.claim_options();
-                Command::Claim { key, group, consumer, idle: self.random.chance(80), ids: self.some_ids(), options }
-            }
-            840..890 => Command::AutoClaim {
-                key,
-                group,
-                consumer,
-                idle: self.random.chance(80),
-                start: if self.random.chance(50) { ZERO } else { self.some_id() },
-                count: self.random.between(1, 6) as usize,
-                just_id: self.random.chance(30),
-            },
-            890..915 => {
-                let position = if self.random.chance(20) { None } else { Some(self.position()) };
-                Command::GroupSetId { key, group, position, entries_read: self.entries_read() }
-            }
-            915..940 => Command::ConsumerCreate { key, group, consumer },
-            940..960 => Command::ConsumerDelete { key, group, consumer },
-            960..970 => Command::GroupDestroy { key, group },
-            970..985 => {
-                let last = (self.stream.last.0 + self.random.below(3), self.stream.last.1 + self.random.below(3));
-                let added = self.random.chance(50).then(|| self.stream.added + self.random.below(5));
-                let max_deleted = self.random.chance(30).then(|| self.some_id());
-                Command::SetId { key, last, added, max_deleted }
-            }
-            _ => self.add(),
-        }
-    }
-
-    fn add(&mut self) -> Command {
-        let (ms, seq) = self.stream.last;
-        // Now and then one that is refused.
-        let id = match self.random.below(20) {
-            0 => (ms, seq),
-            1..8 => (ms.max(1), seq + 1),
-            _ => (ms + self.random.between(1, 5), self.random.below(3)),
-        };
-        let mut fields = vec!["f".to_owned(), id_text(id)];
-        for _ in 0..self.random.below(3) {
-            fields.push(format!("field{}", self.random.below(5)));
-            fields.push("v".repeat(self.random.below(40) as usize));
-        }
-        let trim = self.random.chance(25).then(|| {
-            let low = if self.random.chance(5) { 0 } else { 20 };
-            (Limit::MaxLen(self.random.between(low, PLENTY as u64)), self.trim_references())
-        });
-        Command::Add { key: self.key.clone(), id, fields, trim }
-    }
-
-    fn references(&mut self) -> References {
-        match self.random.below(4) {
-            0 if self.abilities.references => References::Delete,
-            1 if self.abilities.references && self.abilities.strict => References::Acked,
-            _ => References::Keep,
-        }
-    }
-
-    fn trim_references(&mut self) -> References {
-        match self.references() {
-            References::Delete if self.abilities.strict => References::DeleteBelow,
-            other => other,
-        }
-    }
-
-    fn entries_read(&mut self) -> Option<u64> {
-        // A count too high grows beyond entries-added, and what Redis replays is capped.
-        let given = self.random.chance(40) && self.abilities.strict;
-        given.then(|| self.random.below(self.stream.added + 3))
-    }
-
-    /// An id of the stream, of a pending list, or near them.
-    fn some_id(&mut self) -> Id {
-        let pending = self.stream.groups.values().flat_map(|group| group.pending.keys());
-        let known: Vec<Id> = self.stream.entries.keys().chain(pending).copied().collect();
-        match self.random.below(12) {
-            0 => (self.stream.last.0 + self.random.below(2), self.stream.last.1),
-            1 => (self.random.below(self.stream.last.0 + 1), 0),
-            _ if known.is_empty() => (1, 0),
-            _ => self.random.pick(&known),
-        }
-    }
-
-    fn some_ids(&mut self) -> Vec<Id> {
-        (0..self.random.between(1, 5)).map(|_| self.some_id()).collect()
-    }
-
-    fn unique_ids(&mut self) -> Vec<Id> {
-        let mut ids = self.some_ids();
-        ids.sort_unstable();
-        ids.dedup();
-        ids
-    }
-
-    fn position(&mut self) -> Id {
-        if self.random.chance(30) { ZERO } else { self.some_id() }
-    }
-
-    fn claim_options(&mut self) -> ClaimOptions {
-        let mut options = ClaimOptions {
-            force: self.random.chance(25),
-            just_id: self.random.chance(30),
-            retry_count: self.random.chance(20).then(|| self.random.below(20) as i64),
-            ..ClaimOptions::default()
-        };
-        match self.random.below(10) {
-            0 | 1 => options.idle_ms = Some(self.random.below(1_000_000) as i64),
-            2 => options.time_ms = Some(now_ms() - 1000 - self.random.below(1_000_000) as i64),
-            _ => {}
-        }
-        if self.random.chance(8) {
-            options.last_id = Some(self.some_id());
-        }
-        options
-    }
-}
-
-/// Whether the server knows the commands of Redis 8.2.
-///
-/// # Errors
-/// When it does not answer.
-pub fn knows_references(client: &mut Client) -> Result<bool, ClientError> {
-    Ok(matches!(client.call(&["XDELEX", "no-such-stream", "IDS", "1", "1-1"])?, Value::Array(_)))
-}

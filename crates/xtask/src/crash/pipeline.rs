@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::check::{Findings, check_pipeline};
-use super::model::{Id, id_text};
+use super::id::{Id, id_text};
 use super::owner::REPLY_WAIT;
 use super::random::Random;
 use super::view::{ask, field, id, int, read_entries};

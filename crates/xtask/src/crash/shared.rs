@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::check::{Ack, Delivery, Findings, GroupLog, GroupView, Mark, SharedLog, SharedView, check_shared};
-use super::model::{Id, id_text};
+use super::id::{Id, id_text};
 use super::owner::REPLY_WAIT;
 use super::random::Random;
 use super::view::{ask, entry, id, int, items, read_entries, read_pending, read_position};

@@ -1,11 +1,10 @@
-//! What the server shows of itself, read into the types of the model: exact times, and everything asked for twice
-//! where two commands tell of the same thing, which must agree.
+//! Asking a server, and taking its replies apart.
 
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::model::{Data, Group, Id, Item, Keys, Pending, Span, Stream, parse_id};
-use crate::resp::{Client, Nil, Value};
+use super::id::{Id, parse_id};
+use crate::resp::{Client, Value};
 
 /// Unix time in ms.
 pub fn now_ms() -> i64 {
@@ -25,101 +24,6 @@ pub fn ask<A: AsRef<[u8]>>(client: &mut Client, words: &[A]) -> Result<Value, St
         Ok(value) => Ok(value),
         Err(error) => Err(format!("{}: {error}", said())),
     }
-}
-
-/// Reads these keys; those that do not exist are left out.
-///
-/// # Errors
-/// When the server does not answer, answers something of another shape, or contradicts itself.
-pub fn read_keys(client: &mut Client, names: &[String]) -> Result<Keys, String> {
-    let mut keys = Keys::new();
-    for name in names {
-        let data = match ask(client, &["TYPE", name])?.text().as_str() {
-            "none" => continue,
-            "string" => Data::Text(ask(client, &["GET", name])?.text()),
-            "stream" => Data::Stream(read_stream(client, name)?),
-            other => return Err(format!("{name} is of type {other}")),
-        };
-        let before_ms = now_ms();
-        let left_ms = int(&ask(client, &["PTTL", name])?)?;
-        let deadline = Span { from_ms: before_ms + left_ms, to_ms: now_ms() + left_ms };
-        keys.insert(name.clone(), Item { data, deadline: (left_ms >= 0).then_some(deadline) });
-    }
-    Ok(keys)
-}
-
-fn read_stream(client: &mut Client, key: &str) -> Result<Stream, String> {
-    let entries = read_entries(client, key)?;
-    let full = ask(client, &["XINFO", "STREAM", key, "FULL", "COUNT", "0"])?;
-    let shown: Vec<(Id, Vec<String>)> = items(field(&full, "entries")?)?.iter().map(entry).collect::<Result<_, _>>()?;
-    let length = int(field(&full, "length")?)?;
-    let counted = int(&ask(client, &["XLEN", key])?)?;
-    if shown != entries || length != entries.len() as i64 || counted != length {
-        return Err(format!(
-            "{key}: XRANGE has {} entries, XINFO FULL {}, its length is {length}, XLEN {counted}",
-            entries.len(),
-            shown.len()
-        ));
-    }
-    let mut stream = Stream {
-        entries: entries.into_iter().collect(),
-        last: id(field(&full, "last-generated-id")?)?,
-        max_deleted: id(field(&full, "max-deleted-entry-id")?)?,
-        added: unsigned(field(&full, "entries-added")?)?,
-        groups: BTreeMap::new(),
-    };
-    for shown in items(field(&full, "groups")?)? {
-        stream.groups.insert(field(shown, "name")?.text(), read_group(client, key, shown)?);
-    }
-    let groups = ask(client, &["XINFO", "GROUPS", key])?;
-    if items(&groups)?.len() != stream.groups.len() {
-        return Err(format!("{key}: XINFO GROUPS and XINFO FULL show different groups"));
-    }
-    for shown in items(&groups)? {
-        let name = field(shown, "name")?.text();
-        let group = stream.groups.get(&name).ok_or_else(|| format!("{key}: only XINFO GROUPS has {name}"))?;
-        let same = id(field(shown, "last-delivered-id")?)? == group.position
-            && optional(field(shown, "entries-read")?)? == group.entries_read
-            && int(field(shown, "pending")?)? == group.pending.len() as i64
-            && int(field(shown, "consumers")?)? == group.consumers.len() as i64;
-        if !same {
-            return Err(format!("{key}: XINFO GROUPS tells of {name} otherwise than XINFO FULL: {}", shown.text()));
-        }
-    }
-    Ok(stream)
-}
-
-fn read_group(client: &mut Client, key: &str, shown: &Value) -> Result<Group, String> {
-    let name = field(shown, "name")?.text();
-    let mut group = Group {
-        position: id(field(shown, "last-delivered-id")?)?,
-        entries_read: optional(field(shown, "entries-read")?)?,
-        ..Group::default()
-    };
-    for row in items(field(shown, "pending")?)? {
-        let [entry, owner, delivered, count] = items(row)? else { return Err(odd(row)) };
-        let pending = Pending { consumer: owner.text(), count: int(count)?, delivered: Span::exact(int(delivered)?) };
-        group.pending.insert(id(entry)?, pending);
-    }
-    let mut of_consumers = BTreeMap::new();
-    for consumer in items(field(shown, "consumers")?)? {
-        let owner = field(consumer, "name")?.text();
-        for row in items(field(consumer, "pending")?)? {
-            let [entry, delivered, count] = items(row)? else { return Err(odd(row)) };
-            let delivered = Span::exact(int(delivered)?);
-            of_consumers.insert(id(entry)?, Pending { consumer: owner.clone(), count: int(count)?, delivered });
-        }
-        group.consumers.insert(owner);
-    }
-    if of_consumers != group.pending {
-        return Err(format!("{key} {name}: the consumers' pending lists are not the group's: {}", shown.text()));
-    }
-    let listed = read_pending(client, key, &name)?;
-    let in_full = group.pending.iter().map(|(id, pending)| (*id, (pending.consumer.clone(), pending.count)));
-    if listed != in_full.collect() {
-        return Err(format!("{key} {name}: XPENDING and XINFO FULL differ: {listed:?} and {:?}", group.pending));
-    }
-    Ok(group)
 }
 
 /// The pending list by XPENDING: owner and delivery count by id.
@@ -200,14 +104,6 @@ pub fn int(value: &Value) -> Result<i64, String> {
         Value::Int(number) => Ok(*number),
         other => Err(odd(other)),
     }
-}
-
-fn unsigned(value: &Value) -> Result<u64, String> {
-    u64::try_from(int(value)?).map_err(|_| odd(value))
-}
-
-fn optional(value: &Value) -> Result<Option<u64>, String> {
-    if *value == Value::Nil(Nil::Bulk) { Ok(None) } else { unsigned(value).map(Some) }
 }
 
 /// An id reply.
