@@ -150,6 +150,7 @@ pub fn info_group_stats(model: &mut Model, words: &Words) -> Answer {
             named("redelivered-total", Value::Int(group.redelivered)),
             named("max-pending", Value::count(group.max_pending)),
             named("max-pending-per-consumer", Value::count(group.max_pending_consumer)),
+            named("key-field", group.key_field.as_ref().map_or(Value::Null, Value::bulk)),
         ])
     };
     Ok(Value::Array(stream.groups.iter().map(line).collect()))

@@ -41,6 +41,7 @@ const STATS_FIELDS: &[&str] = &[
     "redelivered-total",
     "max-pending",
     "max-pending-per-consumer",
+    "key-field",
 ];
 
 /// Reads all facts of these keys; of those that do not exist there are none.

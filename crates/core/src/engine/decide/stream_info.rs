@@ -100,7 +100,7 @@ pub fn group_stats(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Re
         let oldest_ms = group.oldest_owned_ms(now_ms);
         let undelivered = group.last_delivered.next().and_then(|from| stream.entries.range(from, StreamId::MAX).next());
         let age = |ms: u64| now_ms.saturating_sub(ms) as i64;
-        reply.map(14);
+        reply.map(15);
         reply.written(b"$4\r\nname\r\n");
         reply.bulk(name);
         reply.written(b"$7\r\npending\r\n");
@@ -131,6 +131,11 @@ pub fn group_stats(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Re
         reply.count(group.options().max_pending);
         reply.written(b"$24\r\nmax-pending-per-consumer\r\n");
         reply.count(group.options().max_pending_per_consumer);
+        reply.written(b"$9\r\nkey-field\r\n");
+        match &group.options().key_field {
+            Some(field) => reply.bulk(field),
+            None => reply.null(),
+        }
     }
     Ok(())
 }
