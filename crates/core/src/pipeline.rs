@@ -134,11 +134,6 @@ impl Output {
     pub fn capacity(&self) -> usize {
         self.bytes.capacity()
     }
-
-    /// Drops all that has not been sent.
-    pub fn discard(&mut self) {
-        *self = Output::default();
-    }
 }
 
 #[cfg(test)]

@@ -110,6 +110,8 @@ impl Server {
         node.restored(opened.position, opened.log.is_some(), now_ms);
         let syncer = opened.log.map(|log| Syncer::start(log, waker.clone())).transpose()?;
         let observed = Rc::new(Observed::new(node.settings(), config_file, clock.last_us(), clock.stopwatch()));
+        observed.log_position.set(opened.position);
+        observed.log_bytes.set(syncer.as_ref().map_or(0, Syncer::len_bytes));
 
         for (place, listener) in listeners.iter_mut().enumerate() {
             listener.register(poll.registry(), Token(LISTENERS + place))?;

@@ -4,6 +4,7 @@
 //! It never retries: an error goes to the loop as it is, and the log itself refuses everything after it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 
@@ -25,8 +26,6 @@ pub struct Done {
     pub bytes: Vec<u8>,
     /// The position after it.
     pub end: u64,
-    /// Bytes that the log takes on the disk now, without what is only reserved.
-    pub log_bytes: u64,
     /// Everything up to there survives a crash.
     pub synced: bool,
     /// Whether it worked.
@@ -37,6 +36,7 @@ pub struct Done {
 pub struct Syncer {
     jobs: Option<Sender<Job>>,
     done: Receiver<Done>,
+    len_bytes: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -45,6 +45,8 @@ impl Syncer {
     pub fn start(mut log: Box<dyn Log>, waker: Arc<Waker>) -> std::io::Result<Self> {
         let (jobs, inbox) = mpsc::channel();
         let (outbox, done) = mpsc::channel();
+        let len_bytes = Arc::new(AtomicU64::new(log.len_bytes()));
+        let told_bytes = len_bytes.clone();
         let thread = thread::Builder::new().name("impel-log".into()).spawn(move || {
             for job in inbox {
                 match job {
@@ -52,22 +54,26 @@ impl Syncer {
                         let result = log.commit(&bytes, now_ms, sync);
                         debug_assert!(result.is_err() || log.end() == end, "the log and the engine count alike");
                         let synced = sync && result.is_ok();
-                        if outbox.send(Done { bytes, end, log_bytes: log.len_bytes(), synced, result }).is_err() {
+                        told_bytes.store(log.len_bytes(), Ordering::Relaxed);
+                        if outbox.send(Done { bytes, end, synced, result }).is_err() {
                             return;
                         }
                         // The loop looks at the channel as well when it is woken by something else.
                         let _ = waker.wake();
                     }
-                    Job::Trim(before) => match log.trim(before) {
-                        Ok(()) => ::log::debug!("log trimmed before position {before}"),
-                        Err(error) => {
-                            ::log::warn!("the log could not be trimmed, its old segments stay for now: {error}")
+                    Job::Trim(before) => {
+                        match log.trim(before) {
+                            Ok(()) => ::log::debug!("log trimmed before position {before}"),
+                            Err(error) => {
+                                ::log::warn!("the log could not be trimmed, its old segments stay for now: {error}")
+                            }
                         }
-                    },
+                        told_bytes.store(log.len_bytes(), Ordering::Relaxed);
+                    }
                 }
             }
         })?;
-        Ok(Syncer { jobs: Some(jobs), done, thread: Some(thread) })
+        Ok(Syncer { jobs: Some(jobs), done, len_bytes, thread: Some(thread) })
     }
 
     fn send(&self, job: Job) {
@@ -83,6 +89,11 @@ impl Syncer {
     /// Lets segments go that hold nothing at or after `before`.
     pub fn trim(&self, before: u64) {
         self.send(Job::Trim(before));
+    }
+
+    /// Bytes that the log takes on the disk, without what is only reserved.
+    pub fn len_bytes(&self) -> u64 {
+        self.len_bytes.load(Ordering::Relaxed)
     }
 
     /// A commit that is done, if there is one.

@@ -189,6 +189,11 @@ impl<'e> Cx<'e> {
         self.engine.state.put_back_free(At { db: self.db, key }, free);
     }
 
+    /// Something is left to do at a key that turns to come will do.
+    pub fn note_due(&mut self, key: &[u8]) {
+        self.engine.state.note_due(At { db: self.db, key });
+    }
+
     /// Frees all keys of a group that nothing pending holds any more, for a command that cannot wait until they are.
     pub fn free_keys(&mut self, key: &[u8], group: &[u8]) {
         self.engine.state.free_keys(At { db: self.db, key }, group, usize::MAX);

@@ -110,6 +110,11 @@ impl Store {
         self.state.put_back_free(at.db, at.key, free);
     }
 
+    /// Something is left to do at a key in the next turns: its timer is set by what its value says.
+    pub fn note_due(&mut self, at: At<'_>) {
+        self.state.db_mut(at.db).note_due(at.key);
+    }
+
     /// Frees some keys of a group that nothing pending holds any more, see [`State::free_keys_of`]. Records and snapshots know
     /// them as free already; until this is done nobody is answered as if there were nothing behind them.
     pub fn free_keys(&mut self, at: At<'_>, group: &[u8], most: usize) -> bool {

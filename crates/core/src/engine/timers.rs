@@ -5,7 +5,7 @@ use super::Engine;
 use crate::engine::blocked::Signal;
 use crate::engine::facts::Facts;
 use crate::id::StreamId;
-use crate::record::{At, Record};
+use crate::record::{At, Ids, Record};
 use crate::state::group::KEYS_FREED_AT_ONCE;
 use crate::state::keyspace::Value;
 
@@ -76,24 +76,32 @@ impl Engine {
             {
                 let key = key.to_vec();
                 let at = At { db, key: &key };
-                self.trim_aged(at, now_ms);
-                let forgotten = self.forget_messages(at, now_ms) + self.end_delays(at, now_ms, budget);
+                let trimmed = self.trim_beyond(at, now_ms);
+                let forgotten = trimmed + self.forget_messages(at, now_ms) + self.end_delays(at, now_ms, budget);
                 // One that was called off counts as well: looking took its time.
                 budget = budget.saturating_sub((forgotten + self.release_due(at, now_ms, budget)).max(1));
             }
         }
     }
 
-    /// Trims what is too old.
-    fn trim_aged(&mut self, at: At<'_>, now_ms: u64) {
-        let Some(Value::Stream(stream)) = self.state.db(at.db).get_any(at.key).map(|slot| &slot.value) else { return };
-        if stream.aged_at_ms().is_some_and(|aged_ms| aged_ms <= now_ms)
-            && let Some(last) = stream.last_beyond(now_ms)
-        {
-            // The greatest ID is never too old.
-            self.emit(&Record::Trim { at, before: last.next().unwrap_or(StreamId::MAX) });
-            self.note_trim(at);
+    /// Trims what is too old, or beyond another bound since there was no time for it when that was noticed. Answers what that
+    /// is worth of what one turn does.
+    fn trim_beyond(&mut self, at: At<'_>, now_ms: u64) -> usize {
+        let Some(Value::Stream(stream)) = self.state.db(at.db).get_any(at.key).map(|slot| &slot.value) else {
+            return 0;
+        };
+        if stream.trims_at_ms().is_none_or(|trims_ms| trims_ms > now_ms) {
+            return 0;
         }
+        let Some(last) = stream.last_beyond(now_ms) else { return 0 };
+        let part = stream.let_go_up_to(last);
+        self.emit(&Record::Trim { at, before: part.next().unwrap_or(StreamId::MAX) });
+        if part == StreamId::MAX {
+            // Nothing stands behind the greatest ID, so its entry is removed by name.
+            self.emit(&Record::TrimEntries { at, ids: Ids::Slice(&[part]) });
+        }
+        self.note_trim(at);
+        if part < last { DUE_PER_TURN } else { 1 }
     }
 
     /// Forgets messages of one producer whose time is over; answers how many.

@@ -298,6 +298,8 @@ impl Engine {
     pub(super) fn serve(&mut self, index: ClientIndex, facts: &Facts<'_>) {
         let Some(wait) = self.stop_waiting(index) else { return };
         self.statistics.reads_repeated += u64::from(!wait.goes_on);
+        // What was done since the last command is not this one's.
+        self.begin_batch(facts);
         let mut out = self.take_output(index);
         let start = out.len();
         self.own_pushes.running = Some(index);

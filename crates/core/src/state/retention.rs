@@ -120,10 +120,21 @@ impl Stream {
         (last >= first).then_some(last)
     }
 
-    /// When the first entry is too old (Unix ms); `None` if it never will be.
-    pub fn aged_at_ms(&self) -> Option<u64> {
+    /// When entries are beyond the bounds by time alone (Unix ms); `None` if none ever will be. What is too long or too large
+    /// is so at once: a part of what was to go was left for later turns.
+    pub fn trims_at_ms(&self) -> Option<u64> {
+        let retention = &self.retention;
+        if !retention.trims() {
+            return None;
+        }
+        let is_over = |most: u64, is: u64| most > 0 && is > most;
+        let too_long = is_over(retention.max_len, self.entries.len());
+        let too_large = is_over(retention.max_bytes, self.entries.payload_bytes());
+        if !retention.discard_new && (too_long || too_large) {
+            return Some(1);
+        }
         match self.entries.first_id() {
-            Some(first) if self.retention.ages() => first.ms.checked_add(self.retention.max_age_ms),
+            Some(first) if retention.ages() => first.ms.checked_add(retention.max_age_ms),
             _ => None,
         }
     }

@@ -88,7 +88,7 @@ impl Stream {
         let group = self.groups.values().filter_map(|group| group.next_due_ms()).min();
         let message = self.idempotence.as_ref().and_then(|all| all.next_due()).map(|(due_ms, _)| due_ms);
         let delay = self.delays.as_ref().and_then(|all| all.next_due_ms());
-        [group, message, delay, self.aged_at_ms()].into_iter().flatten().min()
+        [group, message, delay, self.trims_at_ms()].into_iter().flatten().min()
     }
 
     /// The entries that groups do not get before a time; `None` if there is none.
@@ -140,7 +140,8 @@ impl Stream {
     /// [`LET_GO_MAX`] before it.
     pub fn let_go_up_to(&self, last: StreamId) -> StreamId {
         let holders = self.groups.values().filter(|group| !group.held().is_empty()).count();
-        let most = LET_GO_MAX / (1 + holders);
+        // However many hold something, every turn gets on.
+        let most = (LET_GO_MAX / (1 + holders)).max(1);
         let held = self.groups.values().filter_map(|group| group.held().nth_id(most));
         let delayed = self.delays().and_then(|all| all.nth_id(most));
         held.chain(delayed).filter_map(StreamId::prev).fold(last, StreamId::min)

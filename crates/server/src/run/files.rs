@@ -22,6 +22,7 @@ impl Server {
         while let Some(done) = self.syncer.as_ref().and_then(Syncer::try_done) {
             self.committed(done);
         }
+        self.observed.log_bytes.set(self.syncer.as_ref().map_or(0, Syncer::len_bytes));
         let Some(saver) = &self.saver else { return };
         let (written, ended) = (saver.written(), saver.try_ended());
         self.node.on_snapshot_written(written);
@@ -31,12 +32,11 @@ impl Server {
     }
 
     fn committed(&mut self, done: Done) {
-        let Done { bytes, end, log_bytes, synced, result } = done;
+        let Done { bytes, end, synced, result } = done;
         match result {
             Ok(()) => {
                 self.node.on_committed(end, synced, bytes);
                 self.observed.log_position.set(end);
-                self.observed.log_bytes.set(log_bytes);
             }
             Err(error) => {
                 self.node.on_commit_failed();

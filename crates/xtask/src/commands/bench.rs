@@ -12,7 +12,7 @@ use crate::arguments::{Arguments, Stop, Syntax};
 use crate::bench::chart;
 use crate::bench::growth::{self, Figure, OPERATIONS};
 use crate::bench::report::{OURS, Row, table, to_json};
-use crate::bench::shapes::{Run, Shape, shapes};
+use crate::bench::shapes::{OnNats, Run, Shape, shapes};
 use crate::parts::{Context, cargo, run_or_explain};
 use crate::resp::Address;
 use crate::server::Server;
@@ -20,7 +20,8 @@ use crate::target_folder;
 
 const SYNTAX: Syntax = Syntax {
     help: "\
-Measure our server (release build), Redis 8.2.3 and Valkey side by side.
+Measure our server (release build), Redis 8.2.3, Valkey and, where the work is the same, NATS side by
+side.
 
 usage: cargo xtask bench peers [options]
 
@@ -95,12 +96,8 @@ fn peers(arguments: &Arguments) -> Answer {
     for shape in shapes().filter(|shape| names.is_empty() || names.iter().any(|name| name == shape.name)) {
         let operations = arguments.number("--requests", shape.operations, 1)?;
         let rounds = rounds.min(shape.rounds_max);
-        let mut rows = measure(shape, &binaries, rounds, operations, arguments.has("--unix"))?;
-        if let Some(on_nats) = shape.on_nats {
-            let nats = context.nats()?;
-            let measured = (0..rounds).map(|_| on_nats(&nats, operations)).collect::<Result<_, _>>();
-            rows.push(Row { server: "nats".into(), rounds: measured.map_err(|e| format!("nats: {e}"))? });
-        }
+        let nats = shape.on_nats.map(|on_nats| context.nats().map(|path| (on_nats, path))).transpose()?;
+        let rows = measure(shape, &binaries, nats, rounds, operations, arguments.has("--unix"))?;
         print!("{}", table(shape, operations, &rows));
         results.push(to_json(shape, operations, &rows));
         measured.push((shape, rows));
@@ -182,12 +179,14 @@ fn our_binary(given: Option<&str>) -> Result<PathBuf, String> {
 fn measure(
     shape: &Shape,
     binaries: &[(String, PathBuf)],
+    nats: Option<(OnNats, PathBuf)>,
     rounds: usize,
     operations: usize,
     unix: bool,
 ) -> Result<Vec<Row>, String> {
     let mut rows: Vec<Row> =
         binaries.iter().map(|(name, _)| Row { server: name.clone(), rounds: Vec::new() }).collect();
+    let mut nats_rounds = Vec::new();
     let start = |path: &Path| Server::start(path, shape.arguments);
     // Servers of this shape alone, so that none carries over what another shape left in its memory.
     let mut kept = binaries.iter().map(|(_, path)| start(path)).collect::<Result<Vec<_>, _>>()?;
@@ -203,6 +202,13 @@ fn measure(
             eprintln!("{:<20} round {round}/{rounds} {name:<8} {}", shape.name, shown.join("  "));
             row.rounds.push(numbers);
         }
+        if let Some((on_nats, path)) = &nats {
+            let numbers = on_nats(path, operations).map_err(|e| format!("nats: {e}"))?;
+            nats_rounds.push(numbers);
+        }
+    }
+    if nats.is_some() {
+        rows.push(Row { server: "nats".into(), rounds: nats_rounds });
     }
     Ok(rows)
 }

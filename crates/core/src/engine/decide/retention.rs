@@ -25,12 +25,14 @@ pub fn admit(stream: &Stream, entries: u64, bytes: u64) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Removes what is beyond the bounds of the stream under `key`.
+/// Removes what is beyond the bounds of the stream under `key`: as much as one turn has time for, and the rest in the next.
 pub fn enforce(cx: &mut Cx<'_>, key: &[u8]) {
     let now_ms = cx.now_ms();
-    let last = cx.stream(key).ok().flatten().and_then(|stream| stream.last_beyond(now_ms));
-    if let Some(last) = last {
-        trim::remove_front(cx, key, last);
-        cx.note_trim(key);
+    let beyond = |stream: &Stream| stream.last_beyond(now_ms).map(|last| (stream.let_go_up_to(last), last));
+    let Some((part, last)) = cx.stream(key).ok().flatten().and_then(beyond) else { return };
+    trim::remove_front(cx, key, part);
+    cx.note_trim(key);
+    if part < last {
+        cx.note_due(key);
     }
 }

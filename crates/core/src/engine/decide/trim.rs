@@ -237,7 +237,8 @@ fn trim_free(cx: &mut Cx<'_>, key: &[u8], trimming: &Trimming, last: Option<Stre
     let groups = stream.groups.len();
     let (looks, part) = match (trimming.approximate, way != Way::Whole) {
         (true, _) => (LOOKS_MAX, most),
-        (false, true) => (LOOKS_MAX * GROUPS_FOR_LOOKS / groups.max(GROUPS_FOR_LOOKS), most.min(REMOVED_MAX)),
+        // However many groups there are, every turn gets on.
+        (false, true) => ((LOOKS_MAX * GROUPS_FOR_LOOKS / groups.max(GROUPS_FOR_LOOKS)).max(1), most.min(REMOVED_MAX)),
         (false, false) => (usize::MAX, most),
     };
     let (free, all) = cx.find_free(key, end, part, looks);

@@ -371,3 +371,44 @@ fn a_claim_that_only_met_entries_that_are_gone_looks_on() {
     assert_eq!(ids_in(&turns_until(&mut world, me).1), [2401]);
     assert_eq!(world.say("xpending s g").split('|').nth(1), Some(":100"));
 }
+
+#[test]
+fn every_turn_of_a_trim_gets_on_however_many_groups_hold_something() {
+    let mut world = World::new();
+    world.say("xadd s delay 100000 1-0 f v");
+    (2..=1202).for_each(|id| drop(world.say(&format!("xadd s {id}-0 f v"))));
+    for group in 0..1000 {
+        world.say(&format!("xgroup create s g{group} 0"));
+        world.say(&format!("xreadgroup group g{group} a count 1 streams s >"));
+    }
+    assert_eq!(world.say("xtrim s maxlen = 5"), ":1197|");
+    world.survives();
+}
+
+#[test]
+fn every_turn_of_a_trim_gets_on_however_many_groups_there_are() {
+    let mut world = World::new();
+    (1..=30).for_each(|id| drop(world.say(&format!("xadd s {id}-0 f v"))));
+    for group in 0..40_001 {
+        world.say(&format!("xgroup create s g{group} $"));
+    }
+    let me = world.me;
+    assert_eq!(world.say("xtrim s maxlen = 5 acked"), "");
+    assert_eq!(turns_until(&mut world, me).1, ":25|");
+}
+
+#[test]
+fn bounds_of_a_stream_let_go_of_delayed_entries_by_turns() {
+    for (bound, left) in [("maxlen 10", 10), ("maxbytes 20", 10)] {
+        let mut world = with_delayed(2999);
+        assert_eq!(world.say(&format!("xcfgset s {bound}")), "+OK|");
+        assert_eq!(world.say("xlen s"), ":2000|", "as many as one turn lets go of");
+        let mut turns = 0;
+        while world.engine.next_deadline_ms() == Some(1) {
+            world.pass(0);
+            turns += 1;
+        }
+        assert_eq!((world.say("xlen s"), turns), (format!(":{left}|"), 2));
+        world.survives();
+    }
+}
