@@ -93,6 +93,14 @@ pub struct Wait {
     pub ticket: u64,
 }
 
+impl Wait {
+    /// Does the command only go on in the next turn, without waiting for anything? Then nobody is to see a client that
+    /// waits: it cannot be unblocked, and INFO does not count it.
+    pub fn only_goes_on(&self) -> bool {
+        self.goes_on && self.keys.is_empty()
+    }
+}
+
 /// A connection.
 #[derive(Debug)]
 pub struct Client {

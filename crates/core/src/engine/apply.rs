@@ -211,7 +211,7 @@ fn change(state: &mut State, record: &Record<'_>, context: &Context) {
         Record::ConsumerDelete { at, group, consumer } => {
             let Some(changed) = group_mut(state, *at, group, context) else { return };
             changed.remove_consumer(consumer);
-            state.note_reap(*at, group);
+            state.note_group_work(*at, group);
         }
         Record::ConsumerSeen { at, group, consumer, now_ms, active } => {
             capture(state, *at);
@@ -281,12 +281,12 @@ fn change(state: &mut State, record: &Record<'_>, context: &Context) {
             let removed = changed.remove_range(*from, *to);
             changed.totals.acked += removed.len();
             state.garbage.pel(removed);
-            state.note_reap(*at, group);
+            state.note_group_work(*at, group);
         }
         Record::GiveBackAll { at, group, consumer, first_order } => {
             let Some(changed) = group_mut(state, *at, group, context) else { return };
             changed.give_back_all(consumer, *first_order);
-            state.note_reap(*at, group);
+            state.note_group_work(*at, group);
         }
         Record::Drop { at, group, ids } => {
             let Some(group) = group_mut(state, *at, group, context) else { return };
@@ -329,7 +329,7 @@ fn change(state: &mut State, record: &Record<'_>, context: &Context) {
             let Some(changed) = group_mut(state, *at, group, context) else { return };
             let removed = changed.remove_range(*from, *to);
             state.garbage.pel(removed);
-            state.note_reap(*at, group);
+            state.note_group_work(*at, group);
         }
         Record::ScanStart { at, group, start } => {
             capture(state, *at);
@@ -397,7 +397,7 @@ fn put(state: &mut State, at: At<'_>, expire_ms: u64, value: Value, context: &Co
     if let Some(old) = state.db_mut(at.db).insert(at.key, slot) {
         state.garbage.value(old.value);
     }
-    working.iter().for_each(|group| state.note_reap(at, group));
+    working.iter().for_each(|group| state.note_group_work(at, group));
     if state.retires {
         state.note_sweep(at.db, at.key, StreamId::MIN, StreamId::MAX);
     }

@@ -209,7 +209,7 @@ impl Default for Blocked {
 }
 
 impl Blocked {
-    /// How many clients wait.
+    /// How many clients wait; those whose command only goes on in the next turn are not among them.
     pub fn len(&self) -> usize {
         self.waiting
     }
@@ -260,7 +260,7 @@ impl Blocked {
         if let Some(deadline_ms) = wait.deadline_ms.filter(|_| !wait.goes_on) {
             self.deadlines.insert((deadline_ms, client));
         }
-        self.waiting += 1;
+        self.waiting += usize::from(!wait.only_goes_on());
     }
 
     /// Takes a client out of all its queues.
@@ -290,7 +290,7 @@ impl Blocked {
         if let Some(deadline_ms) = wait.deadline_ms.filter(|_| !wait.goes_on) {
             self.deadlines.remove(&(deadline_ms, client));
         }
-        self.waiting -= 1;
+        self.waiting -= usize::from(!wait.only_goes_on());
     }
 
     /// Gives a client the newest ticket. Nothing else changes for it.

@@ -49,7 +49,7 @@ impl Engine {
         use CommandId::{Wait, WaitAof, XRead, XReadGroup};
         let wait = self.client(index).and_then(|client| client.wait.as_deref());
         // A read that only goes on in the next turn is no wait.
-        let wait = wait.filter(|wait| !(wait.goes_on && wait.keys.is_empty()));
+        let wait = wait.filter(|wait| !wait.only_goes_on());
         if !wait.is_some_and(|wait| matches!(wait.command, XRead | XReadGroup | Wait | WaitAof)) {
             return false;
         }

@@ -1,7 +1,8 @@
 //! Carrying out a command: its function is called, and around it what every command needs. Its expired keys go before,
 //! its reply gets a gate after, and it is counted and measured (`timing`).
 //!
-//! A command that answers an error has changed nothing (asserted), and one that waits has answered nothing.
+//! A command that answers an error has changed nothing (asserted of each turn: what a postponed one has trimmed in
+//! earlier turns stays trimmed), and one that waits has answered nothing.
 
 use std::cell::{Cell, RefCell};
 

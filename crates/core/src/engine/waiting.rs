@@ -21,9 +21,7 @@ pub enum Pause {
 impl Engine {
     pub(super) fn start_waiting(&mut self, index: ClientIndex, mut wait: Box<Wait>, facts: &Facts<'_>) {
         wait.ticket = self.blocked.next_ticket();
-        // One that only goes on in the next turn does not wait for anything.
-        let waits = !(wait.goes_on && wait.keys.is_empty());
-        self.statistics.blocked_total += u64::from(waits);
+        self.statistics.blocked_total += u64::from(!wait.only_goes_on());
         self.line_up(index, wait, facts);
     }
 
@@ -73,7 +71,7 @@ impl Engine {
         true
     }
 
-    /// How many clients wait in a blocking read.
+    /// How many clients wait. Commands that only go on in the next turn do not.
     pub fn blocked_count(&self) -> usize {
         self.blocked.len()
     }

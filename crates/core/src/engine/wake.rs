@@ -238,24 +238,19 @@ impl Engine {
             return Offer { is_lost: true, ..Offer::default() };
         };
         let (held, bound) = (group.held(), group.options().max_pending);
-        let mut offer = Offer {
+        let (has_room, has_released) = (bound == 0 || group.in_flight() < bound, group.released() > 0);
+        // What was released and may be had is for everyone with CLAIM, however old the rest is.
+        let is_age_asked = !(has_released && has_room) && group.in_flight() > 0 && self.blocked.has_claims(place);
+        Offer {
             is_lost: false,
             now_ms,
             is_fresh: stream.entries.last_id().is_some_and(|last| last > group.last_delivered)
                 || held.has_ready()
                 || held.next_due_ms().is_some_and(|due_ms| due_ms <= now_ms),
-            has_room: bound == 0 || group.in_flight() < bound,
-            has_released: group.released() > 0,
-            oldest_ms: None,
-        };
-        if group.in_flight() > 0 && self.blocked.has_claims(place) {
-            let nobodys = group.released() + group.deferred();
-            offer.oldest_ms = match nobodys {
-                0 => group.pel().oldest_time(),
-                _ => group.pel().oldest_owned(u64::MAX, 1).first().map(|pending| pending.delivered_ms),
-            };
+            has_room,
+            has_released,
+            oldest_ms: if is_age_asked { group.oldest_owned_ms(u64::MAX) } else { None },
         }
-        offer
     }
 
     /// May the consumer of a reader have more in flight, as far as it alone is concerned?
@@ -381,7 +376,7 @@ struct Offer {
     has_room: bool,
     /// Something was released.
     has_released: bool,
-    /// The last delivery that is longest ago of what consumers have, if anyone wants to know.
+    /// The last delivery that is longest ago of what consumers have, if anything depends on it.
     oldest_ms: Option<u64>,
 }
 

@@ -165,8 +165,8 @@ impl State {
         }
     }
 
-    /// Notes that a group may have work left: for [`State::free_one`], or keys to free.
-    pub fn note_reap(&mut self, at: At<'_>, name: &[u8]) {
+    /// Notes what work a group has left, if any: for [`State::free_one`], or keys to free.
+    pub fn note_group_work(&mut self, at: At<'_>, name: &[u8]) {
         let Some(Value::Stream(stream)) = self.db(at.db).get_any(at.key).map(|slot| &slot.value) else { return };
         let Some(group) = stream.group(name) else { return };
         let (reaps, frees_keys) = (group.pel().is_passing(), group.frees_keys());
@@ -193,19 +193,14 @@ impl State {
         ready
     }
 
-    /// Has any group work left?
-    pub fn reaps(&self) -> bool {
-        !self.reaps.is_empty()
-    }
-
-    /// Has any group work left of either kind?
+    /// Has any group work left, of either kind?
     pub fn has_group_work(&self) -> bool {
-        self.reaps() || !self.key_frees.is_empty()
+        !self.reaps.is_empty() || !self.key_frees.is_empty()
     }
 
     /// Is there something to free?
     pub fn has_garbage(&self) -> bool {
-        self.reaps() || !self.garbage.is_empty()
+        !self.reaps.is_empty() || !self.garbage.is_empty()
     }
 
     /// Frees one piece of what was removed; answers whether there may be more. Nothing that can be asked changes by it.

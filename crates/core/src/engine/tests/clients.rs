@@ -244,3 +244,22 @@ fn who_was_held_back_goes_on_in_the_order_of_asking() {
     world.talk(&[("client unpause", "+OK|"), ("get k", "$5|00221|")]);
     assert_eq!(world.read(clients[0]), ":1|:2|");
 }
+
+#[test]
+fn a_command_that_goes_on_in_the_next_turn_is_no_client_that_waits() {
+    let mut world = World::new();
+    let (me, other) = (world.me, world.open("10.0.0.2:1"));
+    world.say("xgroup create s g 0 mkstream");
+    (1..=1800).for_each(|id| drop(world.say(&format!("xadd s delay 100000 {id}-0 f v"))));
+    assert_eq!(world.say("xreadgroup group g a streams s >"), "");
+    assert!(world.send(other, "info clients").contains("|blocked_clients:0|"));
+    while world.read(me).is_empty() {
+        world.pass(0);
+    }
+    assert!(world.send(other, "info clients").contains("|blocked_clients:0|"));
+    // With BLOCK it does wait, also while it looks.
+    world.say("xgroup destroy s g");
+    world.say("xgroup create s g 0");
+    assert_eq!(world.say("xreadgroup group g a block 0 streams s >"), "");
+    assert!(world.send(other, "info clients").contains("|blocked_clients:1|"));
+}
