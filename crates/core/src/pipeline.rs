@@ -71,6 +71,11 @@ impl Output {
     pub fn put(&mut self, bytes: Vec<u8>, gate: u64, durable: u64) -> bool {
         self.bytes = bytes;
         let end = self.bytes.len();
+        if end == self.gates.back().map_or(self.open, |&(end, _)| end) {
+            // Nothing was appended (the command waits, or its reply is not wanted). A gate at the end of what is open already
+            // would outlive the bytes before it, and then count in others.
+            return false;
+        }
         match self.gates.back_mut() {
             Some((last_end, position)) if *position >= gate => *last_end = end,
             None if gate <= durable => self.open = end,
@@ -108,6 +113,7 @@ impl Output {
         self.sent += n;
         assert!(self.sent <= self.open, "only what may leave can have been sent");
         if self.sent == self.bytes.len() {
+            assert!(self.gates.is_empty(), "what waits has bytes");
             (self.sent, self.open) = (0, 0);
             spares.keep(std::mem::take(&mut self.bytes));
         } else if self.sent >= KEEP_BYTES && self.sent * 2 >= self.bytes.len() {
@@ -195,5 +201,18 @@ mod tests {
             spares.keep(Vec::with_capacity(SPARE_BUFFER_BYTES));
         }
         assert_eq!(spares.bytes(), SPARE_BYTES, "no more than so many");
+    }
+
+    #[test]
+    fn a_command_without_a_reply_makes_no_gate() {
+        let (mut output, mut spares) = (Output::default(), Spares::default());
+        assert!(!reply(&mut output, "pong", 0, 10));
+        assert!(!reply(&mut output, "", 20, 10), "it has changed something and says nothing");
+        assert_eq!(output.ready(10), b"pong");
+        output.advance(4, &mut spares);
+        assert!(reply(&mut output, "later", 30, 10));
+        assert_eq!(output.ready(20), b"", "nothing of another reply may leave for it");
+        assert!(!reply(&mut output, "", 40, 20));
+        assert_eq!(output.ready(30), b"later");
     }
 }

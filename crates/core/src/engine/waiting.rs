@@ -38,7 +38,7 @@ impl Engine {
                 if needs_room && !self.has_room(&place, reader, facts.now_ms) {
                     self.blocked.set_full(&place, wait.ticket, index, reader);
                 }
-                self.note_outlook(&place, facts);
+                self.note_outlook(&place, false, facts);
             }
         }
         if let Some(client) = self.client_mut(index) {

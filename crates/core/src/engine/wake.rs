@@ -112,7 +112,9 @@ impl Engine {
         while self.blocked.has_ready() {
             // A reader that went to the back was looked at with all its keys, and has a newer ticket.
             let newest = self.blocked.newest_ticket();
-            let ready = self.blocked.take_ready();
+            let mut ready = self.blocked.take_ready();
+            // Room first: a reader that has waited longer for something new goes before one that may claim.
+            ready.sort_by_key(|(_, _, what)| what.is_for_claims());
             let several_keys = ready.iter().any(|(db, key, _)| (*db, key) != (ready[0].0, &ready[0].1));
             for (db, key, what) in ready {
                 let is_new = matches!(what, Signal::Any | Signal::New);
@@ -133,7 +135,8 @@ impl Engine {
                 sources.extend(places.iter().map(Source::Group));
                 let round = Round { what, several: rotates && several_keys, newest };
                 self.serve_sources(&sources, round, facts);
-                places.iter().for_each(|place| self.note_outlook(place, facts));
+                let all_were_asked = matches!(what, Signal::Any | Signal::New | Signal::Room);
+                places.iter().for_each(|place| self.note_outlook(place, all_were_asked, facts));
                 for (ticket, index) in line {
                     let waits = self.client(index).and_then(|client| client.wait.as_deref());
                     let concerned = |wait: &Wait| wait.ticket == ticket && (is_stream || wait.group.is_some());
@@ -155,7 +158,7 @@ impl Engine {
         let sources: Vec<Source> = places.iter().map(Source::Group).collect();
         let round = Round { what: Signal::Idle, several: false, newest: self.blocked.newest_ticket() };
         self.serve_sources(&sources, round, facts);
-        places.iter().for_each(|place| self.note_outlook(place, facts));
+        places.iter().for_each(|place| self.note_outlook(place, false, facts));
     }
 
     /// Carries out again, first come first, the readers that can gain; after each of them it is asked anew who can.
@@ -281,9 +284,14 @@ impl Engine {
     }
 
     /// Notes what the readers of a group have to hear of from now on: that there is room, and when something is old enough.
-    pub(super) fn note_outlook(&mut self, place: &Place, facts: &Facts<'_>) {
+    /// That they lack no room any more is noted only when `all_were_asked` who may have lacked it: the room may just have been
+    /// made, and be told to them next.
+    pub(super) fn note_outlook(&mut self, place: &Place, all_were_asked: bool, facts: &Facts<'_>) {
         let offer = self.offer(place, facts.now_ms);
-        self.blocked.set_crowded(place, !offer.is_lost && !offer.has_room);
+        let lacks_room = !offer.is_lost && !offer.has_room;
+        if lacks_room || all_were_asked {
+            self.blocked.set_crowded(place, lacks_room);
+        }
         let least_ms = self.blocked.least_claim(place);
         self.blocked.set_look(place, least_ms.and_then(|idle_ms| offer.look_ms(idle_ms)));
     }

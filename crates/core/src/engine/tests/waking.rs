@@ -267,3 +267,31 @@ fn several_groups_and_keys_are_served_in_the_order_of_asking() {
     world.pass(50);
     assert!(world.read(c).contains("2-1"));
 }
+
+#[test]
+fn room_is_told_whatever_else_happens_with_it() {
+    // Another group, or the same one, has a reader with CLAIM, who hears of what made room as well.
+    for claiming in ["h", "g"] {
+        for makes_room in [
+            "xnack s g silent ids 1 1-0",
+            "xnack s g silent ids 1 1-0 delay 100000",
+            "xgroup delconsumer s g d release",
+            "xgroup delconsumer s g d",
+            "xack s g 1-0",
+            "multi\r\nxclaim s g d 0 1-0\r\nxack s g 1-0\r\nexec",
+            "multi\r\nxnack s g silent ids 1 1-0\r\nxack s g 1-0\r\nexec",
+        ] {
+            let mut world = World::new();
+            world.say("xgroup create s g 0 mkstream maxpending 1");
+            world.say("xgroup create s h $");
+            world.say("xadd s 1-0 f v");
+            world.say("xadd s 2-0 f v");
+            world.say("xreadgroup group g d count 1 streams s >");
+            let (a, b) = (world.open("10.0.2.1:1"), world.open("10.0.2.2:1"));
+            world.send(a, "xreadgroup group g a block 0 streams s >");
+            world.send(b, &format!("xreadgroup group {claiming} b block 0 claim 3600000 streams s >"));
+            world.say(makes_room);
+            assert!(world.read(a).contains("2-0"), "{makes_room}, a reader of {claiming} claims");
+        }
+    }
+}
