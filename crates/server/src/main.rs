@@ -10,6 +10,7 @@ use mimalloc::MiMalloc;
 static ALLOCATOR: Counting<MiMalloc> = Counting(MiMalloc);
 
 fn main() -> ExitCode {
+    impel::memory::give_back_at_once();
     let words: Vec<Vec<u8>> = std::env::args_os().skip(1).map(OsStringExt::into_vec).collect();
     impel::serve::command_line(&words)
 }

@@ -21,6 +21,18 @@ pub fn peak_bytes() -> u64 {
     PEAK.load(Relaxed) as u64
 }
 
+/// `mi_option_purge_delay` of mimalloc's header; its Rust names leave it out.
+const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
+
+/// Makes mimalloc give freed pages back to the system at once. By default it waits a second and looks only when memory is asked
+/// for again: a server that falls silent after a peak would keep all of it (2.6 GB of RSS with 10 MB in use, measured). Call it
+/// before there are other threads.
+pub fn give_back_at_once() {
+    // SAFETY: an option is a number in a table of the allocator; setting one needs no allocation, and nobody else is there to
+    // read it meanwhile. A number beyond the table is ignored.
+    unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, 0) };
+}
+
 /// Counts what `A` gives and takes back. Meant to be the global allocator of the binary; there is one count.
 #[derive(Clone, Copy, Debug)]
 pub struct Counting<A>(pub A);
@@ -81,6 +93,16 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
 mod tests {
     use super::*;
     use std::alloc::System;
+
+    #[test]
+    fn the_option_is_the_one_that_we_mean() {
+        // SAFETY: reading a number of the table that `give_back_at_once` writes; other tests leave it alone.
+        let delay_ms = || unsafe { libmimalloc_sys::mi_option_get(PURGE_DELAY) };
+        // Only this one begins with a second: the number would name another if the table changed.
+        assert_eq!(delay_ms(), 1000);
+        give_back_at_once();
+        assert_eq!(delay_ms(), 0);
+    }
 
     #[test]
     fn what_is_taken_and_given_back_is_counted() {

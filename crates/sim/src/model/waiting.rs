@@ -118,7 +118,10 @@ impl Model {
     pub(super) fn serve(&mut self, replies: &mut Vec<(usize, Value)>) {
         while !self.signals.is_empty() {
             let newest = self.tickets;
-            for (key, event) in std::mem::take(&mut self.signals) {
+            // Who has waited for room or for something new goes before those who may claim.
+            let mut signals = std::mem::take(&mut self.signals);
+            signals.sort_by_key(|(_, event)| matches!(event, Event::Pending | Event::Claimable));
+            for (key, event) in signals {
                 for (ticket, client) in self.waiting(|wait| wait.keys.contains(&key)) {
                     let Some(wait) = self.client(client).wait.clone() else { continue };
                     let concerned = match event {
