@@ -167,7 +167,10 @@ impl Model {
     /// Serves those for whom something pending is old enough now.
     pub(super) fn serve_claims(&mut self, replies: &mut Vec<(usize, Value)>) {
         let now = self.now;
-        for (ticket, client) in self.waiting(|wait| matches!(wait.look, Some(Look::At(then)) if then <= now)) {
+        // A wait that ends before something is old enough ends so, however late that is noticed.
+        let is_over = |wait: &Wait, then: u64| wait.deadline.is_some_and(|deadline| deadline <= then);
+        let looks = |wait: &Wait| matches!(wait.look, Some(Look::At(then)) if then <= now && !is_over(wait, then));
+        for (ticket, client) in self.waiting(looks) {
             let wait = self.client(client).wait.clone().filter(|wait| wait.ticket == ticket);
             if let Some(wait) = wait {
                 self.try_again(client, wait, true, replies);
