@@ -83,12 +83,13 @@ pub fn xtrim(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(
         Part::done(0)
     };
     let removed = carried + part.removed;
+    // Told part by part: the command may end before it is done, with its client or with an error.
+    if part.removed > 0 {
+        cx.note_trim(key);
+    }
     if !part.done {
         cx.postpone(args, removed);
         return Ok(());
-    }
-    if removed > 0 {
-        cx.note_trim(key);
     }
     reply.count(removed);
     Ok(())
@@ -102,7 +103,7 @@ impl Part {
 }
 
 /// Makes room for so many entries that are about to be added, as far as that takes more than one turn. `false`: the command
-/// was postponed, with what it has to carry over, and is to return. Call before anything is emitted.
+/// was postponed and is to return. Call before anything is emitted.
 pub fn make_room(cx: &mut Cx<'_>, args: Args<'_>, key: &[u8], trimming: Option<&Trimming>, added: u64) -> bool {
     let Some(trimming) = trimming.filter(|trimming| !trimming.approximate) else { return true };
     let Ok(Some(stream)) = cx.stream(key) else { return true };
@@ -112,18 +113,18 @@ pub fn make_room(cx: &mut Cx<'_>, args: Args<'_>, key: &[u8], trimming: Option<&
         return true;
     }
     let part = remove(cx, key, trimming, Way::Before(added));
-    let carried = cx.carried + part.removed;
-    cx.carried = carried;
+    if part.removed > 0 {
+        cx.note_trim(key);
+    }
     if !part.done {
-        cx.postpone(args, carried);
+        cx.postpone(args, 0);
     }
     part.done
 }
 
-/// Trims the stream under `key`, which is there, in one turn. What [`make_room`] removed before counts as well.
+/// Trims the stream under `key`, which is there, in one turn.
 pub fn trim(cx: &mut Cx<'_>, key: &[u8], trimming: &Trimming) {
-    let removed = cx.carried + remove(cx, key, trimming, Way::Whole).removed;
-    if removed > 0 {
+    if remove(cx, key, trimming, Way::Whole).removed > 0 {
         cx.note_trim(key);
     }
 }
