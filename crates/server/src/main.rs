@@ -10,7 +10,9 @@ use mimalloc::MiMalloc;
 static ALLOCATOR: Counting<MiMalloc> = Counting(MiMalloc);
 
 fn main() -> ExitCode {
-    impel::memory::give_back_at_once();
+    if let Err(error) = impel::memory::give_back_in_background() {
+        eprintln!("impel: freed memory stays with the process, as there is no thread to give it back: {error}");
+    }
     let words: Vec<Vec<u8>> = std::env::args_os().skip(1).map(OsStringExt::into_vec).collect();
     impel::serve::command_line(&words)
 }

@@ -100,7 +100,7 @@ impl Observed {
     }
 
     fn memory(&self, out: &mut Lines<'_>) {
-        let (used, peak, rss) = (memory::used_bytes(), memory::peak_bytes(), resident_bytes());
+        let (used, peak, rss) = (memory::used_bytes(), memory::peak_bytes(), memory::resident_bytes());
         out.line("used_memory_rss", rss);
         out.line("used_memory_rss_human", human(rss));
         out.line("used_memory_peak", peak);
@@ -199,13 +199,6 @@ impl Lines<'_> {
     fn line(&mut self, name: &str, value: impl std::fmt::Display) {
         write!(self.0, "{name}:{value}\r\n").expect("memory takes what is written to it");
     }
-}
-
-/// Memory of the process that is in RAM; 0 where the system does not tell.
-fn resident_bytes() -> u64 {
-    let statm = fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages = statm.split_ascii_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok());
-    pages.unwrap_or(0) * rustix::param::page_size() as u64
 }
 
 /// CPU time of the process, user and system; 0 where the system does not tell.
