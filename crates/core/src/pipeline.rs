@@ -53,7 +53,8 @@ impl Spares {
     }
 
     /// Memory taken, in bytes.
-    pub fn bytes(&self) -> usize {
+    #[cfg(test)]
+    fn bytes(&self) -> usize {
         self.bytes
     }
 }

@@ -13,6 +13,11 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Commands sent at once where only their effect counts.
 const BATCH: usize = 1000;
 
+/// Clients of the cycle of adding, reading and acknowledging, on whatever server it runs.
+pub const CYCLE_CLIENTS: usize = 8;
+/// Entries that each of them adds, reads and acknowledges at a time.
+pub const CYCLE_ENTRIES: usize = 100;
+
 /// The 40-byte value that every entry carries.
 pub fn value() -> String {
     "v".repeat(40)

@@ -10,14 +10,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::cpu_time;
-use super::load::value;
+use super::load::{CYCLE_CLIENTS as CLIENTS, CYCLE_ENTRIES as COUNT, value};
 use crate::server::TempFolder;
 
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Clients of the load, and what each has under way: as in the shape that it is compared with.
-const CLIENTS: usize = 8;
-const COUNT: usize = 100;
 
 /// A running server with a folder of its own; gone when dropped.
 struct Nats {

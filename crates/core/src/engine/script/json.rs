@@ -266,7 +266,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The letter of `\uXXXX`, or of a pair of them.
+    /// The letter behind `\u`: four hexadecimal digits, or a pair of such.
     fn letter(&mut self) -> Result<char> {
         let high = self.unit()?;
         let code = if (0xd800..0xdc00).contains(&high) && self.bytes[self.at..].starts_with(b"\\u") {

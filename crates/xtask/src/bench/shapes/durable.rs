@@ -4,7 +4,9 @@
 use std::time::{Duration, Instant};
 
 use super::super::crowd::{Crowd, beside, latencies, median, percentile, write_command};
-use super::super::load::{entry_ids, redis_benchmark, value};
+use super::super::load::{
+    CYCLE_CLIENTS as CLIENTS, CYCLE_ENTRIES as COUNT, entry_ids, fill, redis_benchmark, send_many, value,
+};
 use super::super::{Bar, Better, Figure, nats};
 use super::{Numbers, PLAIN, Run, Shape, all, backlog};
 use crate::resp::{Client, Value, encode_command};
@@ -60,10 +62,10 @@ pub const SHAPES: &[Shape] = &[
         rounds_max: 1,
         measure: |run| {
             let client = &mut run.client()?;
-            super::super::load::fill(client, run.operations)?;
+            fill(client, run.operations)?;
             run.ask(&["XGROUP", "CREATE", "s", "g", "0"])?;
             let before = run.info("aof_current_size")?;
-            super::super::load::send_many(client, run.operations / 100, |_, out| {
+            send_many(client, run.operations / 100, |_, out| {
                 write_command(&["XREADGROUP", "GROUP", "g", "c", "COUNT", "100", "STREAMS", "s", ">"], out);
             })?;
             Ok(all([(run.info("aof_current_size")? - before) / run.operations as f64]))
@@ -120,8 +122,6 @@ fn add(run: &mut Run<'_>, clients: usize, pipeline: usize) -> Result<Numbers, St
 }
 
 fn cycle(run: &mut Run<'_>) -> Result<Numbers, String> {
-    const CLIENTS: usize = 8;
-    const COUNT: usize = 100;
     run.ask(&["XGROUP", "CREATE", "s", "g", "0", "MKSTREAM"])?;
     let (value, count) = (value(), COUNT.to_string());
     let mut crowd = Crowd::connect(&run.address, CLIENTS)?;
