@@ -81,8 +81,14 @@ pub struct Settings {
     pub appendfsync: AppendFsync,
     /// `save`
     pub save: Vec<SaveRule>,
+    /// `auto-aof-rewrite-percentage`: of the newest snapshot's size; 0 for never.
+    pub auto_snapshot_percentage: u32,
+    /// `auto-aof-rewrite-min-size`
+    pub auto_snapshot_min_bytes: u64,
     /// `log-segment-bytes`
     pub log_segment_bytes: u64,
+    /// `log-retention`: seconds; 0 for no longer than a start needs it.
+    pub log_retention_seconds: u32,
     /// `stream-node-max-entries`; 0 for no bound.
     pub stream_node_max_entries: u64,
     /// `stream-node-max-bytes`; 0 for no bound.

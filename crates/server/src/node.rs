@@ -20,7 +20,7 @@ use impel_core::session::Client;
 use impel_core::settings::Settings;
 
 pub use commits::Commit;
-pub use saving::SnapshotStep;
+pub use saving::{Newest, SnapshotStep};
 
 use commits::Commits;
 use saving::Saving;
@@ -68,15 +68,15 @@ impl Node {
         &self.engine.settings
     }
 
-    /// The state has been read back: it stands for `position`, and all of that is durable. With `log` what changes from
-    /// now on is handed over.
-    pub fn restored(&mut self, position: u64, log: bool, now_ms: u64) {
+    /// The state has been read back: it stands for `position`, and all of that is durable; `newest` is the snapshot that
+    /// was read. With `log` what changes from now on is handed over.
+    pub fn restored(&mut self, position: u64, newest: Newest, log: bool, now_ms: u64) {
         (self.engine.durable, self.engine.synced) = (position, position);
         if log {
             self.engine.log.enable(position);
         }
         self.commits.restored(position);
-        self.saving.restored(position, self.engine.state().changes, now_ms);
+        self.saving.restored(position, newest, self.engine.state().changes, now_ms);
     }
 
     /// A connection was opened.
@@ -132,14 +132,11 @@ impl Node {
         self.save(facts.now_ms, &mut turn);
         turn.commit = self.commits.next(&mut self.engine, facts.now_ms);
         turn.again |= self.commits.is_held();
-        turn.deadline_ms = [
-            self.engine.next_deadline_ms(),
-            self.commits.deadline_ms(),
-            self.saving.deadline_ms(self.engine.state().changes, &self.engine.settings.save),
-        ]
-        .into_iter()
-        .flatten()
-        .min();
+        turn.deadline_ms =
+            [self.engine.next_deadline_ms(), self.commits.deadline_ms(), self.saving.deadline_ms(&self.engine)]
+                .into_iter()
+                .flatten()
+                .min();
         turn
     }
 

@@ -125,6 +125,8 @@ impl Observed {
                 },
             );
             out.line("aof_current_size", self.log_bytes.get());
+            out.line("aof_base_size", saving.snapshot_bytes);
+            out.line("snapshot_position", saving.snapshot_position);
             out.line("log_position", self.log_position.get());
         }
     }

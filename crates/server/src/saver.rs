@@ -16,12 +16,15 @@ use rustix::thread::gettid;
 
 use crate::disk::{DataDir, DiskError};
 use crate::image::Encoder;
-use crate::snapshots::{self, SnapshotError, SnapshotInfo};
+use crate::snapshots::{self, Keep, SnapshotError, SnapshotInfo};
 
 /// Niceness of the thread: a tenth of the loop's share where both want the same processor, so it still gets on.
 const SNAPSHOT_NICENESS: i32 = 10;
 /// Snapshots kept beside the newest one.
 const OLDER_KEPT: usize = 1;
+/// Snapshots that are kept only to restore the past are at least this part of that time apart: more of them would make a
+/// restoration quicker and take the space of a state each.
+const HISTORY_PARTS: u64 = 4;
 
 enum Piece {
     Keys(Vec<Captured>),
@@ -33,6 +36,8 @@ struct Begun {
     position: u64,
     now_ms: u64,
     with_log: bool,
+    /// For how long the past is kept, in ms.
+    history_ms: u64,
 }
 
 /// A snapshot that is on disk.
@@ -55,11 +60,13 @@ pub struct Saver {
 
 impl Saver {
     /// Begins a snapshot of the state at `position`; `with_log`: which the log will have reached when it is finished.
+    /// Once it is on disk, older ones go that nothing needs: neither a start nor restoring a moment of the last `history_ms`.
     pub fn start(
         dir: Arc<DataDir>,
         position: u64,
         now_ms: u64,
         with_log: bool,
+        history_ms: u64,
         waker: Arc<Waker>,
     ) -> std::io::Result<Self> {
         let (pieces, inbox) = mpsc::channel();
@@ -67,7 +74,7 @@ impl Saver {
         let written = Arc::new(AtomicU64::new(0));
         let counter = written.clone();
         let folder = dir.snapshots().to_owned();
-        let begun = Begun { position, now_ms, with_log };
+        let begun = Begun { position, now_ms, with_log, history_ms };
         let thread = thread::Builder::new().name("impel-snapshot".into()).spawn(move || {
             stand_back();
             if let Some(result) = write(&dir, begun, &inbox, &counter, &waker) {
@@ -156,8 +163,13 @@ fn write(
                     return Some(Err(error));
                 }
                 return Some(writer.finish().map(|info| {
-                    let log_from = match snapshots::prune(dir, OLDER_KEPT) {
-                        Ok(oldest) => oldest.unwrap_or(info.position),
+                    let keep = Keep {
+                        older: OLDER_KEPT,
+                        since_ms: (begun.history_ms > 0).then(|| begun.now_ms.saturating_sub(begun.history_ms)),
+                        apart_ms: begun.history_ms / HISTORY_PARTS,
+                    };
+                    let log_from = match snapshots::prune(dir, &keep) {
+                        Ok(log_from) => log_from,
                         Err(error) => {
                             ::log::warn!("old snapshots could not be removed, they and the log stay: {error}");
                             0

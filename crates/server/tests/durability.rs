@@ -136,6 +136,43 @@ fn a_restart_from_a_snapshot_and_the_log_behind_it() {
     server.stop();
 }
 
+/// However much is written to a state that stays small, the log does not grow and a restart reads little.
+#[test]
+fn the_log_stays_as_long_as_the_settings_say() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = ["--auto-aof-rewrite-min-size", "1mb", "--log-segment-bytes", "1mb", "--save", ""];
+    let mut server = Server::start(folder.path(), &options);
+    let mut client = server.client();
+    let payload = "x".repeat(100_000);
+    for round in 0..20 {
+        for _ in 0..10 {
+            client.ask(&["XADD", "flood", "MAXLEN", "10", "*", "f", &payload]);
+        }
+        if round == 0 {
+            work(&mut client, 1);
+        }
+    }
+    server.wait_log("written");
+    // 20 MB were written. Kept are the log since the last snapshot but one, and what came in while they were taken.
+    let log_bytes = |folder: &Path| -> u64 {
+        fs::read_dir(folder.join("data/log")).unwrap().map(|file| file.unwrap().metadata().unwrap().len()).sum()
+    };
+    let mut waited = 0;
+    while log_bytes(folder.path()) > 8 << 20 {
+        assert!(waited < 100, "{} bytes of log", log_bytes(folder.path()));
+        waited += 1;
+        client.ask(&["XADD", "flood", "MAXLEN", "10", "*", "f", &payload]);
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    assert_ne!(info(&mut client, "aof_base_size"), "0");
+    let before = contents(&mut client);
+    server.kill();
+    let server = Server::start(folder.path(), &options);
+    assert!(server.log().contains("keys from the snapshot"), "{}", server.log());
+    assert_eq!(contents(&mut server.client()), before);
+    server.stop();
+}
+
 #[test]
 fn without_a_log_the_end_is_saved_when_there_are_save_rules() {
     let folder = tempfile::tempdir().unwrap();

@@ -25,6 +25,10 @@ pub struct Saving {
     pub last_ok: bool,
     /// Changes since then.
     pub changes_since: u64,
+    /// Log position of the newest snapshot; 0 if there is none.
+    pub snapshot_position: u64,
+    /// Bytes of the newest snapshot.
+    pub snapshot_bytes: u64,
 }
 
 /// What the process can tell.

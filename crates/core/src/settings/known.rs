@@ -98,8 +98,6 @@ pub(super) static KNOWN: &[Known] = &[
     row("aof-use-rdb-preamble", &[], Form::YesNo, "yes", Anytime),
     row("appenddirname", &[], Form::Text, "appendonlydir", Start),
     row("appendfilename", &[], Form::Text, "appendonly.aof", Start),
-    row("auto-aof-rewrite-min-size", &[], Form::Number, "67108864", Anytime),
-    row("auto-aof-rewrite-percentage", &[], Form::Number, "100", Anytime),
     row("bgsave-cpulist", &["bgsave_cpulist"], Form::Text, "", Start),
     row("bind-source-addr", &[], Form::Words, "", Anytime),
     row("bio-cpulist", &["bio_cpulist"], Form::Text, "", Start),

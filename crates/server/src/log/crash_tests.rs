@@ -114,9 +114,8 @@ fn snapshot(server: &mut Server, history: &mut History) -> Result<(), Box<dyn st
     }
     history.acknowledged = history.bytes.len();
     writer.finish()?;
-    if let Some(position) = snapshots::prune(&server.dir, 1)? {
-        server.log.trim(position)?;
-    }
+    let log_from = snapshots::prune(&server.dir, &snapshots::Keep { older: 1, ..Default::default() })?;
+    server.log.trim(log_from)?;
     Ok(())
 }
 

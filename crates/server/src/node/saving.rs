@@ -2,8 +2,8 @@
 //! told. The keys are cheap copies; encoding and writing them is the writer's, off the loop.
 
 use impel_core::command::table::CommandId;
+use impel_core::engine::Engine;
 use impel_core::engine::facts::Saving as Facts;
-use impel_core::settings::SaveRule;
 use impel_core::state::keyspace::Captured;
 
 use super::{Node, Turn};
@@ -15,7 +15,7 @@ const KEYS_PER_TURN: usize = 64;
 /// changes.
 const BEHIND_MAX: u64 = 512;
 
-/// After a snapshot that failed the rules of `save` wait so long. Redis: 5 s.
+/// After a snapshot that failed none begins by itself for so long. Redis: 5 s.
 const RETRY_MS: u64 = 5000;
 
 /// For the writer of snapshots.
@@ -35,7 +35,7 @@ pub enum SnapshotStep {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum Stage {
+pub(super) enum Stage {
     #[default]
     Idle,
     /// Keys are being taken.
@@ -46,9 +46,18 @@ enum Stage {
     Finishing,
 }
 
+/// The newest snapshot that is on disk; nothing but zeros if there is none.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Newest {
+    /// The log position it stands for.
+    pub position: u64,
+    /// Its size.
+    pub len_bytes: u64,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Saving {
-    stage: Stage,
+    pub(super) stage: Stage,
     /// A snapshot was asked for.
     asked: bool,
     /// Clients that wait for the end of the next one to begin, and of the one that runs.
@@ -63,14 +72,16 @@ pub(super) struct Saving {
     last_success_ms: u64,
     last_failed: bool,
     retry_ms: u64,
+    newest: Newest,
     /// What positions count from when there is no log.
     base: u64,
     base_changes: u64,
 }
 
 impl Saving {
-    pub(super) fn restored(&mut self, position: u64, changes: u64, now_ms: u64) {
+    pub(super) fn restored(&mut self, position: u64, newest: Newest, changes: u64, now_ms: u64) {
         (self.base, self.base_changes) = (position, changes);
+        self.newest = newest;
         self.changes_at_success = changes;
         self.last_success_ms = now_ms;
     }
@@ -86,22 +97,40 @@ impl Saving {
             last_success_s: self.last_success_ms / 1000,
             last_ok: !self.last_failed,
             changes_since: changes.saturating_sub(self.changes_at_success),
+            snapshot_position: self.newest.position,
+            snapshot_bytes: self.newest.len_bytes,
         }
     }
 
-    fn rule_due_ms(&self, changes: u64, rules: &[SaveRule]) -> Option<u64> {
-        let changed = changes.saturating_sub(self.changes_at_success);
-        let due = rules
+    /// When a snapshot is to begin by itself, as things stand: by the rules of `save`, or because the log has become long.
+    fn due_ms(&self, engine: &Engine) -> Option<u64> {
+        let changed = engine.state().changes.saturating_sub(self.changes_at_success);
+        let rules = &engine.settings.save;
+        let by_rule = rules
             .iter()
             .filter(|rule| changed > 0 && changed >= u64::from(rule.changes))
             .map(|rule| self.last_success_ms + u64::from(rule.seconds) * 1000)
-            .min()?;
-        Some(due.max(self.retry_ms))
+            .min();
+        let by_length = self.is_log_long(engine).then_some(0);
+        let due_ms = [by_rule, by_length].into_iter().flatten().min()?;
+        Some(due_ms.max(self.retry_ms))
     }
 
-    pub(super) fn deadline_ms(&self, changes: u64, rules: &[SaveRule]) -> Option<u64> {
+    /// Is what a start would have to replay more than the settings allow? So the log stays bounded by the state, and a start
+    /// takes no longer than some times reading the snapshot.
+    fn is_log_long(&self, engine: &Engine) -> bool {
+        let settings = &engine.settings;
+        if settings.auto_snapshot_percentage == 0 || !engine.log.is_enabled() {
+            return false;
+        }
+        let share = u128::from(self.newest.len_bytes) * u128::from(settings.auto_snapshot_percentage) / 100;
+        let allowed_bytes = share.max(u128::from(settings.auto_snapshot_min_bytes)).max(1);
+        u128::from(engine.log.position().saturating_sub(self.newest.position)) >= allowed_bytes
+    }
+
+    pub(super) fn deadline_ms(&self, engine: &Engine) -> Option<u64> {
         match self.stage {
-            Stage::Idle => self.rule_due_ms(changes, rules),
+            Stage::Idle => self.due_ms(engine),
             _ => None,
         }
     }
@@ -112,9 +141,8 @@ impl Node {
     pub(super) fn save(&mut self, now_ms: u64, turn: &mut Turn) {
         let changes = self.engine.state().changes;
         if self.saving.stage == Stage::Idle {
-            let rule_due = !self.engine.settings.save.is_empty()
-                && self.saving.rule_due_ms(changes, &self.engine.settings.save).is_some_and(|due_ms| due_ms <= now_ms);
-            if !self.saving.asked && !rule_due {
+            let is_due = self.saving.due_ms(&self.engine).is_some_and(|due_ms| due_ms <= now_ms);
+            if !self.saving.asked && !is_due {
                 return;
             }
             let saving = &mut self.saving;
@@ -167,15 +195,16 @@ impl Node {
         self.saving.written = keys.min(self.saving.handed);
     }
 
-    /// The snapshot is on disk, or it is not going to be.
-    pub fn on_snapshot_ended(&mut self, ok: bool, now_ms: u64) {
+    /// The snapshot is on disk with so many bytes, or (`None`) it is not going to be.
+    pub fn on_snapshot_ended(&mut self, len_bytes: Option<u64>, now_ms: u64) {
         if self.saving.stage == Stage::Taking {
             self.engine.snapshot_abort();
         }
         let saving = &mut self.saving;
         saving.stage = Stage::Idle;
-        saving.last_failed = !ok;
-        if ok {
+        saving.last_failed = len_bytes.is_none();
+        if let Some(len_bytes) = len_bytes {
+            saving.newest = Newest { position: saving.position, len_bytes };
             saving.changes_at_success = saving.changes_at_begin;
             saving.last_success_ms = now_ms;
             saving.retry_ms = 0;
@@ -183,9 +212,9 @@ impl Node {
             saving.retry_ms = now_ms + RETRY_MS;
         }
         for client in std::mem::take(&mut self.saving.waiters) {
-            self.answer(client, CommandId::Save, |reply| match ok {
-                true => reply.ok(),
-                false => reply.error(b"ERR the snapshot could not be written, see the log of the server"),
+            self.answer(client, CommandId::Save, |reply| match len_bytes {
+                Some(_) => reply.ok(),
+                None => reply.error(b"ERR the snapshot could not be written, see the log of the server"),
             });
         }
     }

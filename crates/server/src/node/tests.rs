@@ -45,7 +45,7 @@ fn node(options: &[(&str, &str)], log: bool) -> (Node, World, ClientIndex) {
         settings.apply(name.as_bytes(), &words).unwrap();
     }
     let mut node = Node::new(settings, 1);
-    node.restored(100, log, 1000);
+    node.restored(100, Newest::default(), log, 1000);
     let world = World::default();
     world.now_ms.set(1000);
     let client = node.on_open("127.0.0.1:1".into(), "127.0.0.1:2".into(), 1000);
@@ -333,7 +333,7 @@ fn a_snapshot_holds_what_was_when_it_began_and_waits_for_the_log() {
     assert!(node.saving().running);
     assert_eq!(received(&mut node, client), "", "SAVE waits");
     world.now_ms.set(9000);
-    node.on_snapshot_ended(true, 9000);
+    node.on_snapshot_ended(Some(500), 9000);
     end_turn(&mut node, &world);
     assert_eq!(received(&mut node, client), "+OK\r\n+PONG\r\n");
     let saving = node.saving();
@@ -353,14 +353,49 @@ fn save_rules_begin_snapshots_and_wait_after_a_failure() {
     world.now_ms.set(61_000);
     let (position, names) = snapshot(&mut node, &world);
     assert_eq!((position, names), (102, vec!["s".to_owned()]), "two changes behind what was read back");
-    node.on_snapshot_ended(false, 61_000);
+    node.on_snapshot_ended(None, 61_000);
     assert!(!node.saving().last_ok);
     assert_eq!(end_turn(&mut node, &world).deadline_ms, Some(66_000));
     world.now_ms.set(66_000);
     assert_eq!(snapshot(&mut node, &world).0, 102);
-    node.on_snapshot_ended(true, 66_000);
+    node.on_snapshot_ended(Some(500), 66_000);
     assert_eq!(end_turn(&mut node, &world).deadline_ms, None);
     assert!(node.saving().last_ok);
+}
+
+#[test]
+fn a_log_that_has_become_long_begins_a_snapshot() {
+    let options = [("auto-aof-rewrite-min-size", "200"), ("auto-aof-rewrite-percentage", "50")];
+    let (mut node, world, client) = node(&options, true);
+    // Adds so many bytes to the log, and hands them over.
+    let grow = |node: &mut Node, len_bytes: u64| {
+        let until = node.engine().log.position() + len_bytes;
+        while node.engine().log.position() < until {
+            send(node, &world, client, "XADD s * f 0123456789\r\n");
+        }
+        let turn = end_turn(node, &world);
+        if let Some(commit) = turn.commit {
+            done(node, commit);
+        }
+        received(node, client);
+        turn.snapshot.iter().any(|step| matches!(step, SnapshotStep::Begin { .. }))
+    };
+    assert!(!grow(&mut node, 50));
+    // Position 100 was read back, without a snapshot: what counts is the whole log.
+    assert!(grow(&mut node, 50), "200 bytes behind no snapshot");
+    let position = node.engine().log.position();
+    node.on_snapshot_ended(None, 1000);
+    assert!(!grow(&mut node, 1), "one that failed is not tried again at once");
+    assert_eq!(end_turn(&mut node, &world).deadline_ms, Some(6000), "but by itself, after a while");
+    world.now_ms.set(6000);
+    assert!(grow(&mut node, 1));
+    while node.saving.stage != saving::Stage::Finishing {
+        grow(&mut node, 0);
+    }
+    node.on_snapshot_ended(Some(1000), 6000);
+    assert_eq!((node.saving().snapshot_bytes, node.saving().snapshot_position > position), (1000, true));
+    assert!(!grow(&mut node, 400), "half of the snapshot is more than 200 bytes");
+    assert!(grow(&mut node, 150));
 }
 
 #[test]

@@ -55,9 +55,10 @@ impl Server {
         match step {
             SnapshotStep::Begin { position, now_ms: newest_ms } => {
                 let with_log = self.syncer.is_some();
-                let saver = self
-                    .dir_to_save_in()
-                    .and_then(|dir| Ok(Saver::start(dir, position, newest_ms, with_log, self.waker.clone())?));
+                let history_ms = u64::from(self.node.settings().log_retention_seconds) * 1000;
+                let saver = self.dir_to_save_in().and_then(|dir| {
+                    Ok(Saver::start(dir, position, newest_ms, with_log, history_ms, self.waker.clone())?)
+                });
                 match saver {
                     Ok(saver) => {
                         ::log::info!("snapshot at position {position} begun");
@@ -65,7 +66,7 @@ impl Server {
                     }
                     Err(error) => {
                         ::log::error!("no snapshot can be written: {error}");
-                        self.node.on_snapshot_ended(false, now_ms);
+                        self.node.on_snapshot_ended(None, now_ms);
                     }
                 }
             }
@@ -76,7 +77,7 @@ impl Server {
             }
             SnapshotStep::Finish => match &self.saver {
                 Some(saver) => saver.finish(),
-                None => self.node.on_snapshot_ended(false, now_ms),
+                None => self.node.on_snapshot_ended(None, now_ms),
             },
         }
     }
@@ -106,11 +107,11 @@ impl Server {
                 if let Some(syncer) = &self.syncer {
                     syncer.trim(saved.log_from);
                 }
-                self.node.on_snapshot_ended(true, now_ms);
+                self.node.on_snapshot_ended(Some(len_bytes), now_ms);
             }
             Err(error) => {
                 ::log::error!("the snapshot could not be written: {error}");
-                self.node.on_snapshot_ended(false, now_ms);
+                self.node.on_snapshot_ended(None, now_ms);
             }
         }
     }
@@ -212,7 +213,7 @@ impl Server {
             }
         };
         let now_ms = self.clock.last_us() / 1000;
-        self.node.restored(opened.position, opened.log.is_some(), now_ms);
+        self.node.restored(opened.position, opened.newest, opened.log.is_some(), now_ms);
         self.clock = Clock::new(self.node.engine().state().last_ms.max(now_ms));
         match opened.log.map(|log| Syncer::start(log, self.waker.clone())).transpose() {
             Ok(syncer) => self.syncer = syncer,

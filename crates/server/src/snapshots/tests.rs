@@ -120,15 +120,43 @@ fn an_unfinished_snapshot_is_none_and_leaves_nothing() {
 #[test]
 fn pruning_keeps_the_newest_and_says_from_where_the_log_is_needed() {
     let (_, dir) = fake();
-    assert_eq!(prune(&dir, 1).unwrap(), None);
+    let older = |older| Keep { older, ..Keep::default() };
+    assert_eq!(prune(&dir, &older(1)).unwrap(), 0);
     for position in [10, 20, 30, 40] {
         write(&dir, position, &[b"x"]).unwrap();
     }
-    assert_eq!(prune(&dir, 1).unwrap(), Some(30));
+    assert_eq!(prune(&dir, &older(1)).unwrap(), 30);
     assert_eq!(list(&dir).unwrap(), [30, 40]);
-    assert_eq!(prune(&dir, 5).unwrap(), Some(30));
-    assert_eq!(prune(&dir, 0).unwrap(), Some(40));
+    assert_eq!(prune(&dir, &older(5)).unwrap(), 0, "the log from its beginning is what is older than these");
+    assert_eq!(prune(&dir, &older(0)).unwrap(), 40);
     assert_eq!(list(&dir).unwrap(), [40]);
+    assert_eq!(prune(&dir, &older(1)).unwrap(), 0, "should the only one be damaged, the log replaces it");
+}
+
+#[test]
+fn pruning_keeps_what_restores_any_moment_of_the_past_that_is_asked_for() {
+    let (disk, dir) = fake();
+    let take = |position: u64, now_ms: u64| {
+        let mut writer = create(&dir, position, now_ms, true).unwrap();
+        writer.write_chunk(b"x").unwrap();
+        writer.finish().unwrap();
+    };
+    let keep = |since_ms| Keep { older: 1, since_ms: Some(since_ms), apart_ms: 250 };
+    for (position, now_ms) in [(10, 1000), (20, 1100), (30, 1200), (40, 1300), (50, 1400), (60, 1500), (70, 1600)] {
+        take(position, now_ms);
+    }
+    assert_eq!(prune(&dir, &keep(500)).unwrap(), 0, "before the first there is only the log");
+    assert_eq!(list(&dir).unwrap(), [10, 40, 60, 70], "at least 250 ms apart, and the two newest");
+    assert_eq!(prune(&dir, &keep(1299)).unwrap(), 10, "40 is too new for that moment");
+    assert_eq!(prune(&dir, &keep(1300)).unwrap(), 40);
+    assert_eq!(list(&dir).unwrap(), [40, 60, 70]);
+    // A header that cannot be read is no base, and says no time.
+    disk.open(&snapshot_path(&dir, 40)).unwrap().write_at(0, b"damaged").unwrap();
+    take(80, 1700);
+    assert_eq!(prune(&dir, &keep(1550)).unwrap(), 60);
+    assert_eq!(list(&dir).unwrap(), [60, 70, 80]);
+    assert_eq!(prune(&dir, &keep(9999)).unwrap(), 70);
+    assert_eq!(list(&dir).unwrap(), [70, 80]);
 }
 
 #[test]

@@ -25,7 +25,8 @@ fn settings() {
 #[test]
 fn info_sections() {
     let mut world = World::new();
-    world.process.saving = Saving { running: true, last_success_s: 5, last_ok: true, changes_since: 3 };
+    world.process.saving =
+        Saving { running: true, last_success_s: 5, last_ok: true, changes_since: 3, ..Saving::default() };
     world.talk(&[
         ("set k v ex 10", "+OK|"),
         ("foo", "-ERR unknown command 'foo', with args beginning with: |"),
