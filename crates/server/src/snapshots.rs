@@ -20,8 +20,8 @@ mod tests;
 
 const MAGIC: [u8; 8] = *b"IMPELSNP";
 
-/// The format that we write, and the only one that we read.
-const VERSION: u32 = 1;
+/// The format of snapshots that is written, and the only one that is read.
+pub const FORMAT: u32 = 1;
 
 const HEADER_BYTES: usize = 40;
 
@@ -111,14 +111,14 @@ impl From<DiskError> for SnapshotError {
     }
 }
 
-fn snapshot_path(dir: &DataDir, position: u64) -> PathBuf {
+pub(crate) fn snapshot_path(dir: &DataDir, position: u64) -> PathBuf {
     dir.snapshots().join(positioned_name(position, SNAPSHOT))
 }
 
 fn header(position: u64, now_ms: u64, with_log: bool) -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
     header[..8].copy_from_slice(&MAGIC);
-    header[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    header[8..12].copy_from_slice(&FORMAT.to_le_bytes());
     header[16..24].copy_from_slice(&position.to_le_bytes());
     header[24..32].copy_from_slice(&now_ms.to_le_bytes());
     let flags = if with_log { WITH_LOG } else { 0 };
@@ -315,7 +315,7 @@ pub fn read(dir: &DataDir, position: u64) -> Result<SnapshotReader, SnapshotErro
     }
     // Magic, version, checksum and position keep their places in every later format.
     let version = u32_at(&bytes, 8);
-    if version != VERSION {
+    if version != FORMAT {
         return Err(SnapshotError::Foreign { path, version });
     }
     if u64_at(&bytes, 16) != position {
@@ -422,6 +422,55 @@ impl SnapshotReader {
 
     fn damaged(&self, what: &'static str) -> SnapshotError {
         SnapshotError::Damaged { path: self.path.clone(), offset: self.offset, what }
+    }
+}
+
+/// What became of the chunks of a damaged snapshot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Salvage {
+    /// Chunks that are whole.
+    pub whole: u64,
+    /// Chunks that are known to have been there and are damaged.
+    pub damaged: u64,
+    /// All chunks there were are among these; else there is no telling how many came behind.
+    pub is_all: bool,
+}
+
+/// Reads what is whole of a damaged snapshot: hands each chunk to `each`, oldest first, and for a damaged one its length.
+/// A chunk's checksum is bound to its place and to the position in the file's name, so each vouches for itself. Where a
+/// length is damaged, what stands behind it is out of reach.
+pub fn salvage(
+    dir: &DataDir,
+    position: u64,
+    mut each: impl FnMut(Result<&[u8], usize>),
+) -> Result<Salvage, SnapshotError> {
+    let path = snapshot_path(dir, position);
+    let file = dir.disk().open(&path).map_err(DiskError::at("open", &path))?;
+    let len_bytes = file.len_bytes().map_err(DiskError::at("read", &path))?;
+    let (mut salvage, mut chunk) = (Salvage::default(), Vec::new());
+    let mut offset = HEADER_BYTES as u64;
+    loop {
+        let mut header = [0; CHUNK_HEADER_BYTES];
+        let chunk_at = offset + CHUNK_HEADER_BYTES as u64;
+        if chunk_at > len_bytes {
+            return Ok(salvage);
+        }
+        file.read_at(offset, &mut header).map_err(DiskError::at("read", &path))?;
+        let chunk_bytes = u32_at(&header, 0);
+        if chunk_bytes == 0 || u64::from(chunk_bytes) > len_bytes - chunk_at {
+            salvage.is_all = chunk_bytes == 0 && len_bytes - offset == FOOTER_BYTES as u64;
+            return Ok(salvage);
+        }
+        chunk.resize(chunk_bytes as usize, 0);
+        file.read_at(chunk_at, &mut chunk).map_err(DiskError::at("read", &path))?;
+        if u32_at(&header, 4) == chunk_crc(position, salvage.whole + salvage.damaged, &chunk) {
+            salvage.whole += 1;
+            each(Ok(&chunk));
+        } else {
+            salvage.damaged += 1;
+            each(Err(chunk.len()));
+        }
+        offset = chunk_at + u64::from(chunk_bytes);
     }
 }
 

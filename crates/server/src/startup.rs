@@ -112,13 +112,7 @@ pub fn load(dir: Option<Arc<DataDir>>, engine: &mut Engine) -> Result<Opened, St
         ::log::warn!("{note}");
     }
     if let Some(info) = &recovery.snapshot {
-        let mut reader = snapshots::read(&dir, info.position)?;
-        engine.note_time(reader.now_ms());
-        let mut decoder = Decoder::default();
-        while let Some(chunk) = reader.next_chunk()? {
-            decoder.chunk(chunk, |key| engine.restore(key, info.position))?;
-        }
-        decoder.finish()?;
+        restore(&dir, info.position, engine)?;
         ::log::info!(
             "read {} keys from the snapshot at position {} ({} bytes) in {} ms",
             engine.state().key_count(),
@@ -129,16 +123,8 @@ pub fn load(dir: Option<Arc<DataDir>>, engine: &mut Engine) -> Result<Opened, St
     }
     let (mut frames, mut records) = (0u64, 0u64);
     stored.replay(recovery.replay_from, |position, now_ms, payload| {
-        let end = position + payload.len() as u64;
-        let mut reader = Reader::new(payload);
-        while !reader.is_empty() {
-            let record = Record::decode(&mut reader)?;
-            engine.replay(&record, end - reader.rest.len() as u64);
-            records += 1;
-        }
+        records += replay(position, now_ms, payload, engine)?;
         frames += 1;
-        engine.note_time(now_ms);
-        while engine.free_one() {}
         Ok(())
     })?;
     let position = recovery.end;
@@ -150,4 +136,30 @@ pub fn load(dir: Option<Arc<DataDir>>, engine: &mut Engine) -> Result<Opened, St
         );
     }
     Ok(Opened { dir: Some(dir), log, position })
+}
+
+/// Reads the keys of a snapshot into `engine`.
+pub fn restore(dir: &DataDir, position: u64, engine: &mut Engine) -> Result<(), StartupError> {
+    let mut reader = snapshots::read(dir, position)?;
+    engine.note_time(reader.now_ms());
+    let mut decoder = Decoder::default();
+    while let Some(chunk) = reader.next_chunk()? {
+        decoder.chunk(chunk, |key| engine.restore(key, position))?;
+    }
+    Ok(decoder.finish()?)
+}
+
+/// Applies the records of a frame, or of the rest of one, that begins at a log position; answers how many there were.
+pub fn replay(position: u64, now_ms: u64, payload: &[u8], engine: &mut Engine) -> Result<u64, Corrupt> {
+    let end = position + payload.len() as u64;
+    let mut reader = Reader::new(payload);
+    let mut records = 0;
+    while !reader.is_empty() {
+        let record = Record::decode(&mut reader)?;
+        engine.replay(&record, end - reader.rest.len() as u64);
+        records += 1;
+    }
+    engine.note_time(now_ms);
+    while engine.free_one() {}
+    Ok(records)
 }
