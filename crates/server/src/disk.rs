@@ -14,7 +14,7 @@ use std::error::Error;
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -68,6 +68,10 @@ pub trait DiskFile: Send {
     fn sync_data(&mut self) -> io::Result<()>;
     /// Makes the content and all metadata durable.
     fn sync_all(&mut self) -> io::Result<()>;
+    /// Has its last name been removed? What is written then can be synced and is gone all the same when it is closed.
+    fn is_removed(&self) -> io::Result<bool> {
+        Ok(false)
+    }
 }
 
 /// The disk of the operating system.
@@ -179,6 +183,10 @@ impl DiskFile for RealFile {
 
     fn sync_all(&mut self) -> io::Result<()> {
         self.0.sync_all()
+    }
+
+    fn is_removed(&self) -> io::Result<bool> {
+        Ok(self.0.metadata()?.nlink() == 0)
     }
 }
 
@@ -477,6 +485,10 @@ mod tests {
         );
         drop(dir);
         DataDir::open(Arc::new(RealDisk), &path).unwrap();
+        let kept = RealDisk.open(&file).unwrap();
+        assert!(!kept.is_removed().unwrap());
+        RealDisk.remove(&file).unwrap();
+        assert!(kept.is_removed().unwrap());
     }
 
     #[test]

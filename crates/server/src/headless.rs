@@ -6,6 +6,11 @@
 //!
 //! It must never do for the node what the process would not.
 
+#[cfg(test)]
+mod crash_tests;
+#[cfg(test)]
+mod damage_tests;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -58,6 +63,9 @@ pub struct Headless {
     client: ClientIndex,
     now_ms: u64,
     is_dead: bool,
+    /// Every commit that was tried: its payload and the position after it.
+    #[cfg(test)]
+    commits: Vec<(Vec<u8>, u64)>,
 }
 
 impl Headless {
@@ -69,7 +77,17 @@ impl Headless {
         let now_ms = now_ms.max(node.engine().state().last_ms);
         node.restored(opened.position, opened.log.is_some(), now_ms);
         let client = node.on_open("127.0.0.1:1".into(), "127.0.0.1:2".into(), now_ms);
-        Ok(Headless { node, dir, log: opened.log, writer: None, client, now_ms, is_dead: false })
+        Ok(Headless {
+            node,
+            dir,
+            log: opened.log,
+            writer: None,
+            client,
+            now_ms,
+            is_dead: false,
+            #[cfg(test)]
+            commits: Vec::new(),
+        })
     }
 
     /// The node, to look at.
@@ -150,6 +168,8 @@ impl Headless {
             node.end_turn(facts)
         });
         if let (Some(commit), Some(log)) = (commit, &mut self.log) {
+            #[cfg(test)]
+            self.commits.push((commit.bytes.clone(), commit.end));
             match log.commit(&commit.bytes, commit.now_ms, commit.sync) {
                 Ok(()) => self.node.on_committed(commit.end, commit.sync, commit.bytes),
                 Err(_) => {

@@ -15,7 +15,7 @@ use impel_core::settings::Settings;
 use impel_core::state::codec::{Corrupt, Reader};
 
 use crate::clock::Stopwatch;
-use crate::disk::{DataDir, DataDirError, RealDisk};
+use crate::disk::{DataDir, DataDirError, Disk};
 use crate::image::Decoder;
 use crate::log::{Log, LogError, OpenError, Options};
 use crate::snapshots::{self, SnapshotError};
@@ -83,7 +83,7 @@ pub struct Opened {
 }
 
 /// Takes the directory of the settings, if anything is or may be kept there.
-pub fn take_dir(settings: &Settings) -> Result<Option<Arc<DataDir>>, StartupError> {
+pub fn take_dir(disk: &Arc<dyn Disk>, settings: &Settings) -> Result<Option<Arc<DataDir>>, StartupError> {
     let path = Path::new(&settings.dir);
     let wanted = settings.appendonly
         || !settings.save.is_empty()
@@ -92,7 +92,7 @@ pub fn take_dir(settings: &Settings) -> Result<Option<Arc<DataDir>>, StartupErro
     if !wanted {
         return Ok(None);
     }
-    Ok(Some(DataDir::open(Arc::new(RealDisk), path)?))
+    Ok(Some(DataDir::open(disk.clone(), path)?))
 }
 
 /// Reads into `engine`, whose state must be empty, what `dir` holds.

@@ -141,8 +141,11 @@ fn state(text: &mut String, report: &Report) {
     line(
         text,
         format_args!(
-            "\nState at position {} ({from}; {} records in {} commits of the log)",
-            state.position, state.records, state.commits
+            "\nState at position {}{} ({from}; {} records in {} commits of the log)",
+            state.position,
+            if report.start.refusal.is_some() { ", before the damage" } else { "" },
+            state.records,
+            state.commits
         ),
     );
     for (number, counts) in &state.databases {

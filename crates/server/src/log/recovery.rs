@@ -326,7 +326,8 @@ pub struct Refusal {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const RESTORE: &str = "Restore the data directory from a copy";
+        const RESTORE: &str = "Restore the data directory from a copy, or make a new one of what is whole in it (impel check \
+                               DIR --repair NEWDIR)";
         write!(f, "not starting (recovery row {:?}): ", self.row)?;
         if let Some(place) = &self.place {
             write!(f, "{place}: ")?;
