@@ -14,6 +14,7 @@ use crate::state::group::GroupOptions;
 use crate::state::idempotence::IdempotenceSettings;
 use crate::state::retention::Retention;
 
+pub use codec::TAGS;
 pub use lists::{Claimed, Claims, Fields, FieldsIter, Ids};
 
 /// A key in a numbered database.

@@ -1,9 +1,12 @@
 //! The process around the engine: event loop, sockets, log providers, snapshots, configuration, command-line tools.
 //! Decides nothing about what a command means; that is `impel-core`'s.
 
+pub mod check;
+pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod disk;
+pub mod headless;
 pub mod image;
 pub mod log;
 pub mod logger;

@@ -67,7 +67,7 @@ impl Log for Logger {
 }
 
 /// Unix ms as ISO 8601 in UTC.
-fn timestamp(unix_ms: u64) -> String {
+pub(crate) fn timestamp(unix_ms: u64) -> String {
     let (days, ms_of_day) = (unix_ms / 86_400_000, unix_ms % 86_400_000);
     let (year, month, day) = date(days);
     let (hour, minute) = (ms_of_day / 3_600_000, ms_of_day / 60_000 % 60);

@@ -15,7 +15,7 @@ use impel_core::settings::Settings;
 use impel_core::state::codec::{Corrupt, Reader};
 
 use crate::clock::Stopwatch;
-use crate::disk::{DataDir, DataDirError, RealDisk};
+use crate::disk::{DataDir, DataDirError, Disk};
 use crate::image::Decoder;
 use crate::log::{Log, LogError, OpenError, Options};
 use crate::node::Newest;
@@ -86,7 +86,7 @@ pub struct Opened {
 }
 
 /// Takes the directory of the settings, if anything is or may be kept there.
-pub fn take_dir(settings: &Settings) -> Result<Option<Arc<DataDir>>, StartupError> {
+pub fn take_dir(disk: &Arc<dyn Disk>, settings: &Settings) -> Result<Option<Arc<DataDir>>, StartupError> {
     let path = Path::new(&settings.dir);
     let wanted = settings.appendonly
         || !settings.save.is_empty()
@@ -95,7 +95,7 @@ pub fn take_dir(settings: &Settings) -> Result<Option<Arc<DataDir>>, StartupErro
     if !wanted {
         return Ok(None);
     }
-    Ok(Some(DataDir::open(Arc::new(RealDisk), path)?))
+    Ok(Some(DataDir::open(disk.clone(), path)?))
 }
 
 /// Reads into `engine`, whose state must be empty, what `dir` holds.
@@ -115,13 +115,7 @@ pub fn load(dir: Option<Arc<DataDir>>, engine: &mut Engine) -> Result<Opened, St
         ::log::warn!("{note}");
     }
     if let Some(info) = &recovery.snapshot {
-        let mut reader = snapshots::read(&dir, info.position)?;
-        engine.note_time(reader.now_ms());
-        let mut decoder = Decoder::default();
-        while let Some(chunk) = reader.next_chunk()? {
-            decoder.chunk(chunk, |key| engine.restore(key, info.position))?;
-        }
-        decoder.finish()?;
+        restore(&dir, info.position, engine)?;
         ::log::info!(
             "read {} keys from the snapshot at position {} ({} bytes) in {} ms",
             engine.state().key_count(),
@@ -132,16 +126,8 @@ pub fn load(dir: Option<Arc<DataDir>>, engine: &mut Engine) -> Result<Opened, St
     }
     let (mut frames, mut records) = (0u64, 0u64);
     stored.replay(recovery.replay_from, |position, now_ms, payload| {
-        let end = position + payload.len() as u64;
-        let mut reader = Reader::new(payload);
-        while !reader.is_empty() {
-            let record = Record::decode(&mut reader)?;
-            engine.replay(&record, end - reader.rest.len() as u64);
-            records += 1;
-        }
+        records += replay(position, now_ms, payload, engine)?;
         frames += 1;
-        engine.note_time(now_ms);
-        while engine.free_one() {}
         Ok(())
     })?;
     let position = recovery.end;
@@ -154,4 +140,30 @@ pub fn load(dir: Option<Arc<DataDir>>, engine: &mut Engine) -> Result<Opened, St
     }
     let newest = recovery.snapshot.map(|info| Newest { position: info.position, len_bytes: info.len_bytes });
     Ok(Opened { dir: Some(dir), log, position, newest: newest.unwrap_or_default() })
+}
+
+/// Reads the keys of a snapshot into `engine`.
+pub fn restore(dir: &DataDir, position: u64, engine: &mut Engine) -> Result<(), StartupError> {
+    let mut reader = snapshots::read(dir, position)?;
+    engine.note_time(reader.now_ms());
+    let mut decoder = Decoder::default();
+    while let Some(chunk) = reader.next_chunk()? {
+        decoder.chunk(chunk, |key| engine.restore(key, position))?;
+    }
+    Ok(decoder.finish()?)
+}
+
+/// Applies the records of a frame, or of the rest of one, that begins at a log position; answers how many there were.
+pub fn replay(position: u64, now_ms: u64, payload: &[u8], engine: &mut Engine) -> Result<u64, Corrupt> {
+    let end = position + payload.len() as u64;
+    let mut reader = Reader::new(payload);
+    let mut records = 0;
+    while !reader.is_empty() {
+        let record = Record::decode(&mut reader)?;
+        engine.replay(&record, end - reader.rest.len() as u64);
+        records += 1;
+    }
+    engine.note_time(now_ms);
+    while engine.free_one() {}
+    Ok(records)
 }

@@ -20,6 +20,7 @@ mod execute;
 pub mod facts;
 pub mod fault;
 mod feed;
+pub mod fit;
 mod judge;
 mod keeping;
 pub mod log;

@@ -55,6 +55,50 @@ mod tag {
     pub const DUE: u8 = 53;
 }
 
+/// Every tag there is, ascending, with what `docs/formats.md` calls the record.
+pub const TAGS: &[(u8, &str)] = &[
+    (1, "string set"),
+    (2, "part of a string written"),
+    (3, "key deleted"),
+    (4, "expiry set"),
+    (5, "key renamed"),
+    (6, "key copied"),
+    (7, "key moved"),
+    (8, "flushed"),
+    (9, "databases swapped"),
+    (16, "stream created"),
+    (17, "entry added"),
+    (18, "entries deleted"),
+    (19, "trimmed below"),
+    (20, "entries trimmed"),
+    (21, "counters of a stream"),
+    (22, "settings of idempotent adding"),
+    (23, "message remembered"),
+    (24, "messages forgotten"),
+    (25, "duplicates so far"),
+    (26, "retention"),
+    (32, "group created"),
+    (33, "position of a group"),
+    (34, "group destroyed"),
+    (35, "consumer created"),
+    (36, "consumer deleted"),
+    (37, "consumer seen"),
+    (38, "delivered"),
+    (39, "claimed"),
+    (40, "acknowledged"),
+    (41, "given back"),
+    (42, "options of a group"),
+    (43, "range acknowledged"),
+    (44, "all of a consumer given back"),
+    (45, "dropped, not acknowledged"),
+    (46, "where XAUTOCLAIM goes on"),
+    (47, "range dropped, not acknowledged"),
+    (50, "delayed"),
+    (51, "held by a group"),
+    (52, "given"),
+    (53, "due"),
+];
+
 fn put_at(out: &mut Vec<u8>, tag: u8, at: At<'_>) {
     out.push(tag);
     put_uint(out, at.db as u64);

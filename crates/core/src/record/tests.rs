@@ -1,5 +1,7 @@
 //! Records on their way to bytes and back.
 
+use std::collections::BTreeSet;
+
 use super::*;
 use crate::command::args::OwnedArgs;
 use crate::state::codec::Reader;
@@ -83,6 +85,30 @@ fn records_come_back_whole_or_not_at_all() {
             assert!(Record::decode(&mut Reader::new(&bytes[..cut])).is_err(), "{record:?} cut at {cut}");
         }
     }
+    let tags: BTreeSet<u8> = records
+        .iter()
+        .map(|record| {
+            let mut bytes = Vec::new();
+            record.encode(&mut bytes);
+            bytes[0]
+        })
+        .collect();
+    assert!(tags.iter().eq(TAGS.iter().map(|(tag, _)| tag)), "every kind of record is in this test");
     let back: Vec<_> = Ids::Slice(&ids).iter().collect();
     assert_eq!(back, ids);
+}
+
+/// A tag that is in one of the three places and not in the others would be one that old logs are read with and nobody knows.
+#[test]
+fn the_tags_are_those_of_the_format_document() {
+    let numbers =
+        include_str!("codec.rs").lines().filter_map(|line| line.strip_prefix("    pub const ")?.split_once(": u8 = "));
+    let numbers: Vec<&str> = numbers.map(|(_, number)| number.trim_end_matches(';')).collect();
+    let part = include_str!("../../../../docs/formats.md").split("\n## Records\n").nth(1).unwrap();
+    let rows = part.lines().take_while(|line| !line.starts_with("## ")).filter_map(|line| {
+        let mut cells = line.strip_prefix("| ")?.split(" | ");
+        Some((cells.next()?.parse::<u8>().ok()?, cells.next()?))
+    });
+    assert_eq!(rows.collect::<Vec<_>>(), TAGS);
+    assert_eq!(numbers, TAGS.iter().map(|(tag, _)| tag.to_string()).collect::<Vec<_>>());
 }

@@ -249,10 +249,15 @@ impl Stream {
 
     /// Appends the stream in its canonical form: equal streams, equal bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
+        self.encode_around(out, |out| self.entries.encode(out));
+    }
+
+    /// The same with whatever `entries` appends in the place of the entries.
+    pub fn encode_around(&self, out: &mut Vec<u8>, entries: impl FnOnce(&mut Vec<u8>)) {
         put_id(out, self.last_id);
         put_id(out, self.max_deleted);
         put_uint(out, self.entries_added);
-        self.entries.encode(out);
+        entries(out);
         put_uint(out, self.groups.len() as u64);
         for (name, group) in &self.groups {
             put_bytes(out, name);

@@ -17,6 +17,7 @@
 
 pub mod file;
 mod frame;
+pub mod inspect;
 mod memory;
 pub mod recovery;
 mod survey;
@@ -31,6 +32,9 @@ mod recovery_tests;
 use std::error::Error;
 use std::fmt;
 use std::path::PathBuf;
+
+/// The format of segments that is written, and the only one that is read.
+pub const FORMAT: u32 = frame::VERSION;
 
 pub use file::{FileLog, Options, Stored, open, open_to_read};
 pub use memory::MemoryLog;

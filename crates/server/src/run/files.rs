@@ -9,7 +9,7 @@ use impel_core::engine::facts::Facts;
 
 use super::Server;
 use crate::clock::Clock;
-use crate::disk::{DataDir, RealDisk};
+use crate::disk::DataDir;
 use crate::node::{SnapshotStep, Turn};
 use crate::saver::{Saved, Saver};
 use crate::snapshots::{self, SnapshotError};
@@ -88,7 +88,7 @@ impl Server {
             return Ok(dir.clone());
         }
         let path = Path::new(&self.node.settings().dir);
-        let dir = DataDir::open(Arc::new(RealDisk), path)?;
+        let dir = DataDir::open(self.disk.clone(), path)?;
         if !snapshots::list(&dir)?.is_empty() {
             // Not there at our start, or it would have been read.
             return Err(format!("{} holds what another server has saved since this one started", path.display()).into());
