@@ -213,7 +213,8 @@ fn remove(cx: &mut Cx<'_>, key: &[u8], trimming: &Trimming, target: Target, way:
         return trim_free(cx, key, trimming, target, way);
     }
     let steps = if way == Way::Whole { usize::MAX } else { cx.steps(LET_GO_MAX) };
-    let (last, done) = match part_up_to(stream, target.end, steps) {
+    let part = if way == Way::Whole { None } else { part_up_to(stream, target.end, steps) };
+    let (last, done) = match part {
         Some(part) => (part, false),
         None => (target.end, true),
     };
@@ -221,7 +222,9 @@ fn remove(cx: &mut Cx<'_>, key: &[u8], trimming: &Trimming, target: Target, way:
         return Part::done(0);
     }
     let removed = stream.entries.count_in(StreamId::MIN, last);
-    let waited_for = if stream.has_waiting() { steps.min(usize::try_from(removed).unwrap_or(usize::MAX)) } else { 0 };
+    // One at a time is what costs nothing more, and needs no look at the groups.
+    let waited_for =
+        if removed > 1 && stream.has_waiting() { steps.min(usize::try_from(removed).unwrap_or(usize::MAX)) } else { 0 };
     cx.take_steps(waited_for);
     if trimming.references == References::Delete {
         // References up to there go, also those of entries that were deleted before.
