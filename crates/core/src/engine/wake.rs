@@ -203,7 +203,7 @@ impl Engine {
         let mut from = from;
         loop {
             let (ticket, index) = self.blocked.next_reader(place, from, gain)?;
-            if ticket > round.newest || self.is_looked_through(place, ticket) {
+            if ticket > round.newest || self.postponed.is_looked_through(place, ticket) {
                 return None;
             }
             let wait = self.client(index)?.wait.as_deref()?;
@@ -306,7 +306,7 @@ impl Engine {
         let mut out = self.take_output(index);
         let start = out.len();
         self.own_pushes.running = Some(index);
-        let Wait { args, deadline_ms, ticket, carried, .. } = *wait;
+        let Wait { args, deadline_ms, ticket, goes_on, carried, .. } = *wait;
         let spec = table::resolve(args.args()).expect("what waits was a good command before");
         let denial = self.find_denial(index, spec, args.args(), Origin::TopLevel, facts);
         if let (Some(denial), Some(client)) = (denial, self.client(index)) {
@@ -318,7 +318,7 @@ impl Engine {
             self.resume.push_back(index);
             return;
         }
-        self.carried = carried;
+        self.going_on = goes_on.then_some(carried);
         let (gate, waits) = self.run(index, spec, args.args(), facts, &mut out, true, true);
         if waits {
             let mut pushes = Vec::new();
@@ -339,9 +339,13 @@ impl Engine {
 
     /// A reader goes to the back of the queues of all its keys.
     fn go_to_back(&mut self, index: ClientIndex) {
-        let Engine { blocked, clients, .. } = self;
+        let Engine { blocked, clients, postponed, .. } = self;
         if let Some(wait) = clients[index].as_deref_mut().and_then(|client| client.wait.as_deref_mut()) {
+            postponed.remove(wait.ticket);
             blocked.go_to_back(index, wait);
+            if wait.goes_on {
+                postponed.add(index, wait);
+            }
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::state::delays::Delays;
 use crate::state::entries::Entries;
 use crate::state::group::Group;
 use crate::state::idempotence::{Idempotence, IdempotenceSettings};
+use crate::state::pending::Pel;
 use crate::state::retention::Retention;
 
 /// A stream.
@@ -38,7 +39,7 @@ pub struct Stream {
     delays: Option<Arc<Delays>>,
 }
 
-/// Entries that delays or groups hold of which one turn lets go.
+/// Entries that wait in groups behind their keys of which one turn lets go.
 pub const LET_GO_MAX: usize = 1000;
 
 /// Tags of the optional parts of a stream in a snapshot.
@@ -124,32 +125,43 @@ impl Stream {
         }
     }
 
-    /// As [`Stream::let_go`] for all entries below an ID.
-    pub fn let_go_before(&mut self, bound: StreamId) {
+    /// As [`Stream::let_go`] for all entries below an ID. What is left of them is to be freed.
+    pub fn let_go_before(&mut self, bound: StreamId, mut free: impl FnMut(Pel)) {
         if self.delays().and_then(Delays::first_id).is_some_and(|first| first < bound) {
-            Arc::make_mut(self.delays.get_or_insert_default()).remove_before(bound);
+            free(Arc::make_mut(self.delays.get_or_insert_default()).remove_before(bound));
         }
         for group in self.groups.values_mut() {
             if group.held().first().is_some_and(|first| first < bound) {
-                Arc::make_mut(group).let_go_before(bound);
+                Arc::make_mut(group).let_go_before(bound).into_iter().for_each(&mut free);
             }
         }
     }
 
-    /// Up to which ID, at most `last`, one turn has time to let entries go: something waits for each of
-    /// [`LET_GO_MAX`] before it.
-    pub fn let_go_up_to(&self, last: StreamId) -> StreamId {
-        let holders = self.groups.values().filter(|group| !group.held().is_empty()).count();
+    /// Up to which ID, at most `last`, entries can be let go of without taking more than about `most` out of the lanes in
+    /// which they wait: [`LET_GO_MAX`] is what one turn has time for. Those that are delayed go all at once.
+    pub fn let_go_up_to(&self, last: StreamId, most: usize) -> StreamId {
+        let entries = self.entries.count_in(StreamId::MIN, last);
+        if entries <= 1 {
+            return last;
+        }
+        let holders = self.groups.values().filter(|group| group.held().waiting() > 0).count();
         // However many hold something, every turn gets on.
-        let most = (LET_GO_MAX / (1 + holders)).max(1);
-        let held = self.groups.values().filter_map(|group| group.held().nth_id(most));
-        let delayed = self.delays().and_then(|all| all.nth_id(most));
-        held.chain(delayed).filter_map(StreamId::prev).fold(last, StreamId::min)
+        let most = (most / holders.max(1)).max(1);
+        if entries <= most as u64 {
+            return last;
+        }
+        let held = self.groups.values().filter_map(|group| group.held().nth_waiting(most));
+        held.filter_map(StreamId::prev).fold(last, StreamId::min)
+    }
+
+    /// Does any group let entries wait behind their keys?
+    pub fn has_waiting(&self) -> bool {
+        self.groups.values().any(|group| group.held().waiting() > 0)
     }
 
     /// Takes the delays out, for freeing them bit by bit.
-    pub fn take_delays(&mut self) -> Option<Delays> {
-        self.delays.take().and_then(Arc::into_inner)
+    pub fn take_delays(&mut self) -> Pel {
+        self.delays.take().and_then(Arc::into_inner).map(|mut delays| delays.take()).unwrap_or_default()
     }
 
     /// ID of the first entry, `0-0` when there is none.

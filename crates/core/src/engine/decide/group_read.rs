@@ -9,7 +9,7 @@
 
 use smallvec::SmallVec;
 
-use super::budget::{Budget, put_head_before};
+use super::budget::{Budget, PASSES_MAX, put_head_before};
 use super::claim::once_more;
 use super::group::CONSUMER_CREATED;
 use super::held::{self, Passed};
@@ -89,7 +89,7 @@ pub fn xreadgroup(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
     // It does not count: MAXSIZE must not mean less where one stream is read.
     let mut budget = options.budget(reply.out.len());
     if cx.may_postpone() {
-        budget.bound_passes();
+        budget.bound_passes(cx.steps(PASSES_MAX));
     }
     for (key, from) in keys.iter().zip(&froms) {
         if !budget.has_room(reply) {
@@ -100,10 +100,11 @@ pub fn xreadgroup(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
             From::New => deliver(cx, key, name, consumer, &options, &mut budget, reply),
         });
     }
+    cx.take_steps(budget.passed());
     if answered == 0 {
         reply.out.truncate(start);
         if budget.is_passed() && options.block.is_none() {
-            cx.postpone(args, 0);
+            cx.postpone(args, keys.iter().map(Box::from).collect(), None);
             wait_as_group(cx, name, consumer, &options);
             return Ok(());
         }
@@ -199,8 +200,7 @@ fn take_idle(
     stream: &Stream,
     (group, consumer): (&Group, &[u8]),
     (now_ms, min_idle_ms): (u64, u64),
-    want: u64,
-    mut room: Room,
+    (want, mut room, drops_max): (u64, Room, usize),
     budget: &mut Budget,
     reply: &mut Reply<'_>,
 ) -> Taken {
@@ -221,7 +221,7 @@ fn take_idle(
         };
         for pending in &found[seen..] {
             if taken.claims.len() as u64 == want
-                || taken.dropped.len() == DROPS_MAX
+                || taken.dropped.len() == drops_max
                 || room.consumer == 0
                 || !budget.has_room(reply)
             {
@@ -304,9 +304,11 @@ fn deliver(
     let mut want = options.count.min(budget.entries());
     let mut claimed = 0;
     if let Some(min_idle_ms) = options.claim_idle_ms {
+        let drops_max = if cx.may_postpone() { cx.steps(DROPS_MAX) } else { DROPS_MAX };
         let mut drops = 0;
         loop {
-            let taken = take_idle(stream, (group, consumer), (now_ms, min_idle_ms), want, room, budget, reply);
+            let bounds = (want, room, drops_max);
+            let taken = take_idle(stream, (group, consumer), (now_ms, min_idle_ms), bounds, budget, reply);
             claimed = taken.claims.len() as u64;
             want -= claimed;
             if !taken.dropped.is_empty() {
@@ -324,11 +326,12 @@ fn deliver(
             };
             room = Room::of(group, consumer);
             drops += taken.dropped.len();
-            if claimed > 0 || taken.dropped.is_empty() || drops >= DROPS_MAX {
+            if claimed > 0 || taken.dropped.is_empty() || drops >= drops_max {
                 break;
             }
         }
-        if drops >= DROPS_MAX && cx.may_postpone() {
+        cx.take_steps(drops);
+        if drops >= drops_max && cx.may_postpone() {
             budget.stop_passing();
         }
     }
