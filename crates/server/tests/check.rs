@@ -110,7 +110,7 @@ fn a_repaired_directory_is_whole_and_serves() {
     let server = Server::start(&folder.path().join("new"), &[]);
     let len = server.client().ask(&["XLEN", "s"]).int();
     assert!((197..200).contains(&len), "{len} of 200 entries");
-    assert_eq!(server.client().ask(&["XADD", "s", "*", "a", "b"]).text().is_empty(), false);
+    assert!(!server.client().ask(&["XADD", "s", "*", "a", "b"]).text().is_empty());
     server.stop();
     assert_eq!(check(&[&new]).0, 0);
     // Nothing is ever written over.

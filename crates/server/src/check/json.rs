@@ -91,6 +91,7 @@ pub fn report(report: &Report) -> String {
         json.raw("leftovers", Json::list(report.leftovers.iter().map(|name| quoted(name))));
         json.raw("start", start(report));
         json.raw("state", state(report));
+        json.raw("gaps", Json::list(report.gaps.iter().map(damage)));
         json.raw("damage", Json::list(report.damage.iter().map(damage)));
         json.raw("unknown_commits", Json::list(report.unknown_commits.iter().map(u64::to_string)));
     })

@@ -25,7 +25,6 @@ use std::sync::Arc;
 use impel_core::check as invariants;
 use impel_core::engine::Engine;
 use impel_core::record::Record;
-use impel_core::settings::Settings;
 use impel_core::state::codec::{Corrupt, Reader};
 use impel_core::state::keyspace::{State, Value};
 
@@ -33,6 +32,7 @@ use crate::disk::{DataDir, DiskError, Holder};
 use crate::image::Decoder;
 use crate::log::inspect::{self, Outlook};
 use crate::log::{OpenError, Row};
+use crate::offline;
 use crate::snapshots::{self, SnapshotError};
 use crate::startup::{self, StartupError};
 
@@ -227,6 +227,9 @@ pub struct Report {
     pub older: Option<OlderReport>,
     /// What is damaged or missing.
     pub damage: Vec<Damage>,
+    /// Missing segments of a past that no start needs, not even with the newest snapshot lost: between two backups that were
+    /// further apart than the server kept its log. Moments in there cannot be restored.
+    pub gaps: Vec<Damage>,
     /// Commits that are whole and hold something this version does not know: their positions.
     pub unknown_commits: Vec<u64>,
 }
@@ -327,7 +330,8 @@ fn examine_once(
             "not starting: the log frame at position {position} cannot be applied, start the version that wrote it: {error}"
         ));
     }
-    damage.extend(log.damage);
+    let (gaps, found) = log.damage.into_iter().partition(|one| is_gap(one, &snapshots));
+    damage.extend::<Vec<Damage>>(found);
     if holder != Holder::Server {
         damage.extend(missing_end(&snapshots, &log.segments, &damage));
     }
@@ -351,7 +355,16 @@ fn examine_once(
     };
     let segments = log.segments;
     let (folder, leftovers) = (folder.to_owned(), leftovers(dir)?);
-    Ok(Report { folder, holder, snapshots, segments, leftovers, start, state, older, damage, unknown_commits })
+    Ok(Report { folder, holder, snapshots, segments, leftovers, start, state, older, damage, gaps, unknown_commits })
+}
+
+/// See [`Report::gaps`].
+fn is_gap(damage: &Damage, snapshots: &[SnapshotReport]) -> bool {
+    let mut whole = snapshots.iter().rev().filter(|snapshot| snapshot.contents.is_ok());
+    match (damage.bytes, damage.positions, whole.nth(1)) {
+        (None, Some((_, Some(to))), Some(last_but_one)) => to <= last_but_one.position,
+        _ => false,
+    }
 }
 
 /// What is missing if the log ends before the newest snapshot, which it had reached. `damage`: what is known already.
@@ -490,7 +503,7 @@ struct Follow {
 impl Follow {
     fn from(base: u64) -> Follow {
         Follow {
-            engine: empty_engine(),
+            engine: offline::empty_engine(),
             base,
             position: base,
             end: u64::MAX,
@@ -546,11 +559,6 @@ impl Follow {
             fault: invariants::check(state).err(),
         }
     }
-}
-
-/// An engine to load a state into. Nothing of it depends on settings but the layout of blocks, which no digest shows.
-fn empty_engine() -> Engine {
-    Engine::new(Settings::default(), 0)
 }
 
 fn counts(state: &State) -> Vec<(usize, Counts)> {

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use super::repair::Repaired;
 use super::{Counts, Damage, Report, SegmentReport, SnapshotFault, Verdict};
+use crate::calendar::timestamp;
 use crate::disk::Holder;
-use crate::logger::timestamp;
 
 /// Of more segments than this only the first, the last and the damaged ones are listed.
 const SEGMENTS_LISTED: usize = 16;
@@ -41,6 +41,7 @@ pub fn page(report: &Report) -> String {
     );
     snapshots(&mut text, report);
     segments(&mut text, &report.segments);
+    gaps(&mut text, &report.gaps);
     state(&mut text, report);
     start(&mut text, report);
     damage(&mut text, &report.damage);
@@ -195,6 +196,21 @@ fn start(text: &mut String, report: &Report) {
             text,
             format_args!("  the commit at position {position} is whole, and holds what this version does not know"),
         );
+    }
+}
+
+fn gaps(text: &mut String, gaps: &[Damage]) {
+    for one in gaps.iter().take(LINES_MAX) {
+        let Some((from, Some(to))) = one.positions else { continue };
+        line(
+            text,
+            format_args!(
+                "  positions {from} to {to} were never copied here: no start needs them, no moment in there can be restored"
+            ),
+        );
+    }
+    if gaps.len() > LINES_MAX {
+        line(text, format_args!("  and {} more gaps", gaps.len() - LINES_MAX));
     }
 }
 

@@ -24,17 +24,15 @@ use impel_core::record::{Record, TAGS};
 use impel_core::state::codec::{Corrupt, Reader};
 
 use super::reading::{Event, read_log};
-use super::{Counts, Damage, Report, SnapshotFault, counts, empty_engine, missing_end};
+use super::{Counts, Damage, Report, SnapshotFault, counts, missing_end};
 use crate::disk::{DataDir, DiskError};
-use crate::image::{Decoder, Encoder};
+use crate::image::Decoder;
+use crate::offline;
 use crate::snapshots::{self, SnapshotError};
 use crate::startup::{self, StartupError};
 
 /// Records left out that are named one by one; the rest is counted.
 const NAMED_MAX: usize = 100;
-
-/// Keys handed to the snapshot at once.
-const KEYS_AT_ONCE: usize = 64;
 
 /// Why nothing could be made.
 #[derive(Debug)]
@@ -219,7 +217,7 @@ impl<'d> Salvage<'d> {
         };
         let mut salvage = Salvage {
             dir,
-            engine: empty_engine(),
+            engine: offline::empty_engine(),
             base: base.unwrap_or(0),
             position: base.unwrap_or(0),
             beyond_holes,
@@ -364,25 +362,11 @@ impl<'d> Salvage<'d> {
 
     fn write(mut self, target: &Arc<DataDir>) -> Result<Repaired, RepairError> {
         let state = self.engine.state();
-        let (position, now_ms) = (self.position, state.last_ms);
+        let position = self.position;
         self.done.digest = invariants::digest(state).hex();
         self.done.counts = counts(state).iter().fold(Counts::default(), |sum, (_, counts)| sum.plus(*counts));
         self.done.position = position;
-        // As if no log had been kept: none belongs to it.
-        let mut writer = snapshots::create(target, position, now_ms, false)?;
-        let mut encoder = Encoder::default();
-        self.engine.snapshot_begin();
-        loop {
-            let (keys, is_complete) = self.engine.snapshot_continue(KEYS_AT_ONCE);
-            for key in keys {
-                encoder.key(&key, |chunk| writer.write_chunk(chunk))?;
-            }
-            if is_complete {
-                break;
-            }
-        }
-        encoder.flush(|chunk| writer.write_chunk(chunk))?;
-        writer.finish()?;
+        offline::write(&mut self.engine, position, target)?;
         Ok(self.done)
     }
 }

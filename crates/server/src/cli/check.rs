@@ -2,21 +2,17 @@
 //!
 //! It writes nothing but NEWDIR, and that only where there was nothing.
 
-use std::ffi::OsString;
-use std::fs;
 use std::io::{IsTerminal, Write};
-use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{USAGE, print};
+use super::{FAILED, check_target, expect_data, path, print, usage};
 use crate::check::{self, Report, Verdict, json, page, repair};
 use crate::disk::{DataDir, Holder, RealDisk};
 
-/// Exit code of a check that could not be made, and of a repair that made nothing.
-const FAILED: u8 = 2;
+const NAME: &str = "check";
 
 /// Between two lines on how far it has come.
 const PROGRESS: Duration = Duration::from_secs(1);
@@ -54,7 +50,6 @@ enum Wanted {
 fn parse(words: &[Vec<u8>]) -> Result<Wanted, String> {
     let mut dir = None;
     let mut arguments = Arguments::default();
-    let path = |word: &[u8]| PathBuf::from(OsString::from_vec(word.to_vec()));
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match &word[..] {
@@ -81,16 +76,16 @@ pub fn run(words: &[Vec<u8>]) -> ExitCode {
             return ExitCode::SUCCESS;
         }
         Ok(Wanted::Check(arguments)) => arguments,
-        Err(what) => return usage(&what),
+        Err(what) => return usage(NAME, &what),
     };
     let dir = &arguments.dir;
-    if !dir.join("log").is_dir() && !dir.join("snapshots").is_dir() {
-        return usage(&format!("{} is no data directory: there is neither log nor snapshots in it", dir.display()));
+    if let Err(what) = expect_data(dir) {
+        return usage(NAME, &what);
     }
     if let Some(target) = &arguments.repair
         && let Err(what) = check_target(dir, target)
     {
-        return usage(&what);
+        return usage(NAME, &what);
     }
     match work(&arguments) {
         Ok(code) => ExitCode::from(code),
@@ -98,33 +93,6 @@ pub fn run(words: &[Vec<u8>]) -> ExitCode {
             eprintln!("impel check: {error}");
             ExitCode::from(FAILED)
         }
-    }
-}
-
-fn usage(what: &str) -> ExitCode {
-    eprintln!("impel check: {what} (impel check --help)");
-    ExitCode::from(USAGE)
-}
-
-/// A new directory outside of the old one, or an empty one.
-fn check_target(dir: &Path, target: &Path) -> Result<(), String> {
-    let shown = target.display();
-    match fs::read_dir(target) {
-        Ok(mut entries) => {
-            if entries.next().is_some() {
-                return Err(format!("{shown} is not empty"));
-            }
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) => return Err(format!("{shown}: {error}")),
-    }
-    let dir = dir.canonicalize().map_err(|error| format!("{}: {error}", dir.display()))?;
-    let absolute = std::path::absolute(target).map_err(|error| format!("{shown}: {error}"))?;
-    // Of what is not there yet, the nearest directory that is.
-    let there = absolute.ancestors().find_map(|parent| parent.canonicalize().ok());
-    match there.is_some_and(|there| there.starts_with(&dir)) {
-        true => Err(format!("{shown} is inside the directory to be repaired")),
-        false => Ok(()),
     }
 }
 

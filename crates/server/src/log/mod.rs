@@ -15,6 +15,7 @@
 //! One thread at a time uses a log; a call may take as long as the disk does. A provider must never look into a payload,
 //! read a clock, or answer `Ok` for what it has not done.
 
+pub mod copy;
 pub mod file;
 mod frame;
 pub mod inspect;

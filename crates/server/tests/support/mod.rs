@@ -279,3 +279,10 @@ pub fn command(words: &[&str]) -> Vec<u8> {
     }
     bytes
 }
+
+/// What INFO says of a name.
+pub fn info(client: &mut Client, name: &str) -> String {
+    let text = client.ask(&["INFO"]).text().to_owned();
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.unwrap_or_else(|| panic!("no {name} in {text}")).to_owned()
+}
