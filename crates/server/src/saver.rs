@@ -16,23 +16,31 @@ use rustix::thread::gettid;
 
 use crate::disk::{DataDir, DiskError};
 use crate::image::Encoder;
-use crate::snapshots::{self, SnapshotError, SnapshotInfo};
+use crate::snapshots::{self, SnapshotError, SnapshotInfo, SnapshotWriter};
 
 /// Niceness of the thread: a tenth of the loop's share where both want the same processor, so it still gets on.
 const SNAPSHOT_NICENESS: i32 = 10;
 /// Snapshots kept beside the newest one.
 const OLDER_KEPT: usize = 1;
 
-enum Piece {
+/// For the writer of a snapshot.
+#[derive(Debug)]
+pub enum Piece {
+    /// Keys of it.
     Keys(Vec<Captured>),
+    /// It has all keys, and the log is synced up to its position.
     Finish,
 }
 
 /// What the head of a snapshot says.
-struct Begun {
-    position: u64,
-    now_ms: u64,
-    with_log: bool,
+#[derive(Clone, Copy, Debug)]
+pub struct Begun {
+    /// The log position it stands for.
+    pub position: u64,
+    /// The newest time in the state.
+    pub now_ms: u64,
+    /// There is a log, which will have reached the position when the snapshot is finished.
+    pub with_log: bool,
 }
 
 /// A snapshot that is on disk.
@@ -128,7 +136,7 @@ fn stand_back() {
     }
 }
 
-/// `None`: given up by the loop.
+/// Writes until it is finished or fails. `None`: given up by the loop.
 fn write(
     dir: &Arc<DataDir>,
     begun: Begun,
@@ -136,40 +144,74 @@ fn write(
     written: &AtomicU64,
     waker: &Waker,
 ) -> Option<Result<Saved, SnapshotError>> {
-    let mut writer = match snapshots::create(dir, begun.position, begun.now_ms, begun.with_log) {
-        Ok(writer) => writer,
+    let mut job = match SnapshotJob::begin(dir, begun) {
+        Ok(job) => job,
         Err(error) => return Some(Err(error)),
     };
-    let mut encoder = Encoder::default();
     for piece in inbox {
-        let result = match piece {
-            Piece::Keys(keys) => {
-                let count = keys.len() as u64;
-                // Each is let go as soon as it is written: what it shares with the state need not be copied any more.
-                let result = keys.into_iter().try_for_each(|key| encoder.key(&key, |chunk| writer.write_chunk(chunk)));
-                written.fetch_add(count, Ordering::Relaxed);
-                let _ = waker.wake();
-                result
-            }
-            Piece::Finish => {
-                if let Err(error) = encoder.flush(|chunk| writer.write_chunk(chunk)) {
-                    return Some(Err(error));
-                }
-                return Some(writer.finish().map(|info| {
-                    let log_from = match snapshots::prune(dir, OLDER_KEPT) {
-                        Ok(oldest) => oldest.unwrap_or(info.position),
-                        Err(error) => {
-                            ::log::warn!("old snapshots could not be removed, they and the log stay: {error}");
-                            0
-                        }
-                    };
-                    Saved { info, log_from }
-                }));
-            }
-        };
-        if let Err(error) = result {
-            return Some(Err(error));
+        let ended = job.take(piece);
+        written.store(job.written(), Ordering::Relaxed);
+        if ended.is_some() {
+            return ended;
         }
+        let _ = waker.wake();
     }
     None
+}
+
+/// A snapshot being written, step by step: by the thread, or by what stands in for it in tests. Dropped before it has ended,
+/// it leaves nothing behind.
+pub struct SnapshotJob {
+    dir: Arc<DataDir>,
+    /// Taken away by its end.
+    writer: Option<SnapshotWriter>,
+    encoder: Encoder,
+    written: u64,
+}
+
+impl SnapshotJob {
+    /// Begins one.
+    pub fn begin(dir: &Arc<DataDir>, begun: Begun) -> Result<Self, SnapshotError> {
+        let writer = snapshots::create(dir, begun.position, begun.now_ms, begun.with_log)?;
+        Ok(SnapshotJob { dir: dir.clone(), writer: Some(writer), encoder: Encoder::default(), written: 0 })
+    }
+
+    /// Keys that it is done with.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Writes a piece. Answers how the snapshot ended, if it did; nothing may be given to it after that.
+    pub fn take(&mut self, piece: Piece) -> Option<Result<Saved, SnapshotError>> {
+        let mut writer = self.writer.take().expect("a snapshot that has ended takes nothing more");
+        let result = match piece {
+            Piece::Keys(keys) => {
+                self.written += keys.len() as u64;
+                let encoder = &mut self.encoder;
+                // Each is let go as soon as it is written: what it shares with the state need not be copied any more.
+                keys.into_iter().try_for_each(|key| encoder.key(&key, |chunk| writer.write_chunk(chunk)))
+            }
+            Piece::Finish => return Some(self.finish(writer)),
+        };
+        match result {
+            Ok(()) => {
+                self.writer = Some(writer);
+                None
+            }
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    fn finish(&mut self, mut writer: SnapshotWriter) -> Result<Saved, SnapshotError> {
+        self.encoder.flush(|chunk| writer.write_chunk(chunk))?;
+        let info = writer.finish()?;
+        let log_from = match snapshots::prune(&self.dir, OLDER_KEPT) {
+            Ok(oldest) => oldest.unwrap_or(info.position),
+            Err(error) => {
+                ::log::warn!("old snapshots could not be removed, they and the log stay: {error}");
+                0
+            }
+        };
+        Ok(Saved { info, log_from })
+    }
 }

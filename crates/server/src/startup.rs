@@ -17,7 +17,7 @@ use impel_core::state::codec::{Corrupt, Reader};
 use crate::clock::Stopwatch;
 use crate::disk::{DataDir, DataDirError, RealDisk};
 use crate::image::Decoder;
-use crate::log::{Log, LogError, OpenError, Options};
+use crate::log::{Log, LogError, OpenError, Options, Recovery};
 use crate::snapshots::{self, SnapshotError};
 
 /// Why what is on disk could not be read back.
@@ -80,6 +80,8 @@ pub struct Opened {
     pub log: Option<Box<dyn Log>>,
     /// The position that the state stands for.
     pub position: u64,
+    /// What was found there, and what came of it.
+    pub recovery: Option<Recovery>,
 }
 
 /// Takes the directory of the settings, if anything is or may be kept there.
@@ -97,7 +99,7 @@ pub fn take_dir(settings: &Settings) -> Result<Option<Arc<DataDir>>, StartupErro
 
 /// Reads into `engine`, whose state must be empty, what `dir` holds.
 pub fn load(dir: Option<Arc<DataDir>>, engine: &mut Engine) -> Result<Opened, StartupError> {
-    let Some(dir) = dir else { return Ok(Opened { dir: None, log: None, position: 0 }) };
+    let Some(dir) = dir else { return Ok(Opened { dir: None, log: None, position: 0, recovery: None }) };
     let stopwatch = Stopwatch::start();
     let (log, stored, recovery) = if engine.settings.appendonly {
         let options = Options { segment_bytes: engine.settings.log_segment_bytes, ..Options::default() };
@@ -149,5 +151,5 @@ pub fn load(dir: Option<Arc<DataDir>>, engine: &mut Engine) -> Result<Opened, St
             stopwatch.elapsed_us() / 1000
         );
     }
-    Ok(Opened { dir: Some(dir), log, position })
+    Ok(Opened { dir: Some(dir), log, position, recovery: Some(recovery) })
 }
