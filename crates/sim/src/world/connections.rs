@@ -55,7 +55,7 @@ impl World {
                 }
                 (peer.edge, woken) = (true, true);
             }
-            if !peer.writable && peer.closed_window_until_us <= now_us {
+            if peer.index.is_some() && !peer.writable && peer.closed_window_until_us <= now_us {
                 (peer.edge, woken) = (true, true);
             }
             woken |= peer.connecting;

@@ -1,6 +1,8 @@
 //! The course of a life: step after step, whatever becomes due in between, and the end at which everyone gets what they are
 //! owed.
 
+use impel_core::command::table::CommandId;
+
 use super::oracle::End;
 use super::peers::Arrival;
 use super::source::Source;
@@ -179,7 +181,10 @@ impl World {
         let server = self.server.as_ref()?;
         for (number, peer) in self.peers.iter().enumerate() {
             let client = peer.index.and_then(|index| server.node.client(index));
-            let waits = client.is_some_and(|client| client.wait.as_ref().is_some_and(|wait| !wait.goes_on));
+            let waits = client.and_then(|client| client.wait.as_ref()).is_some_and(|wait| {
+                let reads = matches!(wait.command, CommandId::XRead | CommandId::XReadGroup);
+                reads && wait.deadline_ms.is_none() && !wait.goes_on
+            });
             let first = peer.sent.iter().find(|sent| sent.replies > 0);
             if let Some(sent) = first.filter(|_| !waits) {
                 return Some(format!("c{number} is owed a reply to {}", sent.words.join(&b' ').escape_ascii()));

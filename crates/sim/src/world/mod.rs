@@ -172,7 +172,7 @@ impl World {
     fn new(seed: u64, setup: &Setup, tells: bool) -> World {
         let settings = setup.settings();
         let wall_us = START_MS * 1000;
-        let mut world = World {
+        let world = World {
             setup: *setup,
             random: Random::new(seed),
             disk: FakeDisk::new(),

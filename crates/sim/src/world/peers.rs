@@ -123,7 +123,7 @@ pub enum Told {
         command: Option<Sent>,
     },
     /// A message that nobody asked for.
-    Push(Vec<u8>),
+    Push,
 }
 
 impl Peer {
@@ -201,7 +201,7 @@ impl Peer {
             matches!(bytes[0], b'*' | b'>') && bytes[1..].starts_with(head) && bytes[1 + head.len()..].starts_with(kind)
         });
         if is_message {
-            return Ok(Some(Told::Push(bytes)));
+            return Ok(Some(Told::Push));
         }
         let Some(first) = self.sent.front_mut().filter(|sent| sent.replies > 0) else {
             return Err(format!("a reply to nothing: {}", bytes.escape_ascii()));

@@ -168,6 +168,9 @@ impl World {
         for step in snapshot {
             self.snapshot_step(step, now_ms)?;
         }
+        if self.down() {
+            return Ok(());
+        }
         let mut shutdown = None;
         let later = std::mem::take(&mut self.server().later);
         for request in later.into_iter().chain(requests) {
@@ -183,9 +186,6 @@ impl World {
         }
         self.flush_all(now_ms)?;
         self.sweep(now_ms);
-        if self.down() {
-            return Ok(());
-        }
         if let Some(save) = shutdown {
             return self.shut_down(save);
         }
@@ -248,7 +248,7 @@ impl World {
             follower.mark(commit.end, safe);
         }
         self.trace(commit.end);
-        let log = server.log.as_mut().ok_or("a commit without a log")?;
+        let log = self.server.as_mut().and_then(|server| server.log.as_mut()).ok_or("a commit without a log")?;
         log.push(Job::Commit(commit), self.now_us, &mut self.random);
         self.look_at_the_disk();
         Ok(())

@@ -57,12 +57,14 @@ pub fn run(words: &[String]) -> Answer {
     if !arguments.has("--here") {
         return elsewhere(words);
     }
+    // What panics is told with its life.
+    if std::env::var_os("RUST_BACKTRACE").is_none_or(|wanted| wanted == "0") {
+        std::panic::set_hook(Box::new(|_| {}));
+    }
     if let Some(seed) = seed {
         return Ok(replay(seed, steps));
     }
     println!("lives from seed {} on, {steps} steps each", plan.seeds.start);
-    // What panics is told with its life.
-    std::panic::set_hook(Box::new(|_| {}));
     let begun = Instant::now();
     let outcome = play(&plan, &mut std::io::stdout());
     for (seed, story) in &outcome.failures {

@@ -22,7 +22,7 @@ pub fn command(random: &mut Random) -> Vec<Vec<u8>> {
 
 /// Which replies the connection wants from now on.
 pub fn reply_mode(random: &mut Random) -> Vec<Vec<u8>> {
-    line(random.pick(&[
+    line(random.pick::<&str>(&[
         "CLIENT REPLY SKIP",
         "CLIENT REPLY SKIP",
         "CLIENT REPLY OFF",

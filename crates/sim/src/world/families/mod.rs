@@ -35,7 +35,10 @@ fn key(random: &mut Random) -> &'static str {
 pub fn of_peer(peer: usize, random: &mut Random) -> Option<Vec<Vec<u8>>> {
     match peer {
         3 => Some(subscribers::listen(random)),
+        // It has no transactions, in which such words would only be queued.
         4 if random.chance(30) => Some(connections::reply_mode(random)),
+        4 if random.chance(90) => Some(strings::command(random)),
+        4 => Some(words(&["ECHO", &format!("own {}", random.below(1 << 40))])),
         _ => None,
     }
 }

@@ -25,5 +25,5 @@ const LINES: &[&str] = &[
 
 /// A command about the server.
 pub fn command(random: &mut Random) -> Vec<Vec<u8>> {
-    line(random.pick(LINES))
+    line(random.pick::<&str>(LINES))
 }

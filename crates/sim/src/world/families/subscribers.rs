@@ -10,7 +10,7 @@ pub fn publish(random: &mut Random) -> Vec<Vec<u8>> {
 
 /// What a subscriber may send.
 pub fn listen(random: &mut Random) -> Vec<Vec<u8>> {
-    line(random.pick(&[
+    line(random.pick::<&str>(&[
         "SUBSCRIBE news",
         "SUBSCRIBE news talk",
         "PSUBSCRIBE n*",
