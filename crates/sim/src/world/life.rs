@@ -9,6 +9,7 @@ use super::source::Source;
 use super::step::{Event, Step};
 use super::{Result, World};
 use crate::random::Random;
+use crate::workload::START_MS;
 
 /// After the last step everything that waits for time has come to its end in so long.
 const REST_US: u64 = 20_000_000;
@@ -79,7 +80,8 @@ impl World {
             Step::Fault { after, what } => self.arm(after, what),
             Step::Clock { ms } => {
                 let wall_us = self.now_us as i64 + self.wall_offset_us + ms * 1000;
-                if wall_us > 1_000_000_000 {
+                // Before that time there are no delays, and the model knows nothing of such times.
+                if wall_us >= (START_MS * 1000) as i64 {
                     self.wall_offset_us += ms * 1000;
                 }
             }

@@ -132,10 +132,13 @@ impl Oracle {
         let mut touch = |at: Option<(usize, &[u8])>| {
             self.touches.push_back(Touch { position, at: at.map(|(db, key)| (db, key.to_vec())) });
         };
-        touch(record.at().map(|at| (at.db, at.key)));
+        match record {
+            // What is copied stays as it is.
+            Record::Copy { to, .. } => return touch(Some((to.db, to.key))),
+            _ => touch(record.at().map(|at| (at.db, at.key))),
+        }
         match record {
             Record::Rename { at, to } => touch(Some((at.db, to))),
-            Record::Copy { to, .. } => touch(Some((to.db, to.key))),
             Record::Move { at, db } => touch(Some((*db, at.key))),
             _ => {}
         }

@@ -153,7 +153,11 @@ impl Peer {
         let several = ["SUBSCRIBE", "PSUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE"].iter().any(|name| is(&words[0], name));
         let usual = if several { words.len() - 1 } else { 1 };
         if is(&words[0], "CLIENT") && words.len() == 3 && is(&words[1], "REPLY") {
-            (self.silent, self.skip) = (is(&words[2], "OFF"), is(&words[2], "SKIP"));
+            match () {
+                () if is(&words[2], "OFF") => self.silent = true,
+                () if is(&words[2], "SKIP") => self.skip = !self.silent,
+                () => (self.silent, self.skip) = (false, false),
+            }
             return usize::from(is(&words[2], "ON"));
         }
         let skipped = std::mem::take(&mut self.skip);

@@ -68,18 +68,21 @@ impl Server {
         self.wake_us = Some(self.wake_us.map_or(now_us, |wake_us| wake_us.min(now_us)));
     }
 
-    /// When something happens by itself next.
-    pub fn next_us(&self) -> Option<u64> {
+    /// When a thread has something to tell next.
+    fn threads_us(&self) -> Option<u64> {
         let log = self.log.as_ref().and_then(LogThread::next_us);
         let saver = self.saver.as_ref().and_then(SnapshotThread::next_us);
-        [self.wake_us, log, saver].into_iter().flatten().min()
+        [log, saver].into_iter().flatten().min()
+    }
+
+    /// When something happens by itself next.
+    pub fn next_us(&self) -> Option<u64> {
+        [self.wake_us, self.threads_us()].into_iter().flatten().min()
     }
 
     /// Is a thread at work, or the loop itself?
     pub fn is_busy(&self, now_us: u64) -> bool {
-        let log = self.log.as_ref().and_then(LogThread::next_us);
-        let saver = self.saver.as_ref().and_then(SnapshotThread::next_us);
-        log.is_some() || saver.is_some() || self.wake_us.is_some_and(|wake_us| wake_us <= now_us + 1000)
+        self.threads_us().is_some() || self.wake_us.is_some_and(|wake_us| wake_us <= now_us + 1000)
     }
 }
 
@@ -408,8 +411,9 @@ impl World {
             if over(self.server()) {
                 return Ok(true);
             }
+            let now_us = self.now_us;
             let next_us =
-                self.server().next_us().map_or(200, |next_us| next_us.saturating_sub(self.now_us).clamp(1, 200));
+                self.server().threads_us().map_or(200, |next_us| next_us.saturating_sub(now_us).clamp(1, 200));
             self.now_us += next_us;
         }
         Err("the server does not come to an end".into())
