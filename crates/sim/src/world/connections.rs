@@ -242,6 +242,9 @@ impl World {
 
     /// The server closes a connection.
     pub fn close(&mut self, number: usize) {
+        if self.follower.is_some() && !self.peers[number].ended {
+            self.found = Some(format!("the server closes the connection of c{number}, which has done nothing for it"));
+        }
         if let Some(index) = self.peers[number].index.take() {
             let server = self.server();
             server.peers[index] = None;
@@ -253,7 +256,8 @@ impl World {
 
     /// A connection is no more, for whatever reason.
     pub fn drop_connection(&mut self, number: usize) {
-        self.peers[number] = super::peers::Peer::default();
+        let peer = std::mem::take(&mut self.peers[number]);
+        self.unanswered[number] = peer.sent.into_iter().next().map(|sent| sent.words);
         if let Some(follower) = &mut self.follower {
             follower.gone(number);
         }

@@ -78,6 +78,8 @@ pub struct World {
     /// When it is started again.
     start_us: u64,
     peers: Vec<Peer>,
+    /// What each peer had no answer to when its connection was lost.
+    unanswered: Vec<Option<Vec<Vec<u8>>>>,
     oracle: Oracle,
     follower: Option<Follower>,
     /// The fault that a disk operation, counted over all, or a read will meet.
@@ -186,6 +188,7 @@ impl World {
             server: None,
             start_us: 0,
             peers: (0..setup::PEERS).map(|_| Peer::default()).collect(),
+            unanswered: vec![None; setup::PEERS],
             oracle: Oracle::new(&settings),
             follower: setup.followed.then(|| Follower::new(START_MS, setup.lag, &setup.resp3)),
             armed: None,

@@ -265,7 +265,7 @@ impl Oracle {
         self.seen.clear();
         self.touches.clear();
         if !self.log {
-            return self.restarted_without_log(digest, position, end);
+            return self.restarted_without_log(digest, position);
         }
         let least = match end {
             End::Power => self.synced,
@@ -291,9 +291,9 @@ impl Oracle {
         Ok(())
     }
 
-    fn restarted_without_log(&mut self, digest: Digest, position: u64, end: End) -> Result<(), String> {
+    fn restarted_without_log(&mut self, digest: Digest, position: u64) -> Result<(), String> {
         let least = self.finished.unwrap_or(0);
-        if position < least || (end == End::Orderly && self.finished.is_some_and(|finished| finished != position)) {
+        if position < least {
             return Err(format!("the snapshot at {least} was written, and the server came back at {position}"));
         }
         let wanted = if position == 0 { Some(Digest::default()) } else { self.begun.get(&position).copied() };

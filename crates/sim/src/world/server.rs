@@ -14,6 +14,7 @@ use impel_core::engine::facts::{Facts, Request};
 
 use super::oracle::End;
 use super::peers::Call;
+use super::setup::MEMORY_BYTES;
 use super::threads::{LogThread, SnapshotThread};
 use super::{Result, World};
 
@@ -145,6 +146,9 @@ impl World {
         self.take_done()?;
         if self.server.is_none() {
             return Ok(());
+        }
+        if self.setup.short_memory {
+            self.used_memory = if self.random.chance(10) { 2 * MEMORY_BYTES } else { 0 };
         }
         self.act(|node, facts| node.on_tick(facts));
         if let Some(follower) = &mut self.follower {

@@ -9,6 +9,9 @@ use crate::workload::NODE_MAX;
 /// Connections that a life has at most.
 pub const PEERS: usize = 5;
 
+/// `maxmemory` where memory is short.
+pub const MEMORY_BYTES: u64 = 1 << 20;
+
 /// The life of a seed.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
@@ -36,6 +39,8 @@ pub struct Setup {
     pub trouble: u64,
     /// Time that passes between two steps, up to so long, as a rule.
     pub pause_us: u64,
+    /// Memory is short now and then.
+    pub short_memory: bool,
     /// Commands may take long, so that turns end early.
     pub slow_commands: bool,
 }
@@ -64,8 +69,9 @@ impl Setup {
             snapshot_us: *random.pick(&[100, 2000, 50_000]),
             read_bytes: *random.pick(&[64, 1000, 64 << 10, 64 << 10]),
             trouble: *random.pick(&[0, 5, 10, 20, 60]),
-            pause_us: *random.pick(&[3_000, 20_000, 50_000, 100_000]),
+            pause_us: *random.pick(&[3_000, 20_000, 100_000, 400_000]),
             slow_commands: random.chance(50),
+            short_memory: !seed.is_multiple_of(2) && random.chance(20),
         }
     }
 
@@ -90,6 +96,7 @@ impl Setup {
         }
         settings.save = self.save.iter().map(|&(seconds, changes)| SaveRule { seconds, changes }).collect();
         settings.log_segment_bytes = self.segment_bytes;
+        settings.maxmemory_bytes = if self.short_memory { MEMORY_BYTES } else { 0 };
         settings
     }
 }

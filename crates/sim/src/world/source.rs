@@ -114,7 +114,7 @@ impl Made {
     fn may_send(&self, world: &World, peer: usize) -> bool {
         let waits = world.waits(peer);
         let ahead = if waits { 1 } else { AHEAD };
-        !world.is_ended(peer) && world.unanswered(peer) <= ahead && world.is_up()
+        !world.is_ended(peer) && world.ahead(peer) <= ahead && world.is_up()
     }
 
     fn trouble(&mut self) -> Step {
@@ -136,6 +136,10 @@ impl Made {
     fn command(&mut self, world: &mut World, peer: usize) -> Step {
         if world.is_new(peer) {
             self.generator.reconnected(peer);
+        }
+        // A client that does not know whether its command was carried out sends it again.
+        if let Some(words) = world.unanswered[peer].take().filter(|_| self.random.chance(60)) {
+            return Step::Command { peer, words };
         }
         if let Some(model) = world.model() {
             return Step::Command { peer, words: self.generator.words_for(peer, model) };
@@ -178,7 +182,7 @@ impl World {
         !self.peers[peer].is_up()
     }
 
-    fn unanswered(&self, peer: usize) -> usize {
+    fn ahead(&self, peer: usize) -> usize {
         self.peers[peer].sent.len()
     }
 

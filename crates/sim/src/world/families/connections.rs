@@ -7,7 +7,7 @@ use crate::random::Random;
 pub fn command(random: &mut Random) -> Vec<Vec<u8>> {
     let ms = *random.pick(&[1, 10, 100, 400]);
     let id = 1 + random.below(60);
-    line(&match random.below(9) {
+    line(&match random.below(10) {
         0 => format!("CLIENT PAUSE {ms} WRITE"),
         1 => format!("CLIENT PAUSE {ms} ALL"),
         2 => "CLIENT UNPAUSE".to_owned(),
@@ -16,6 +16,7 @@ pub fn command(random: &mut Random) -> Vec<Vec<u8>> {
         5 => format!("CLIENT UNBLOCK {id}"),
         6 => format!("CLIENT UNBLOCK {id} ERROR"),
         7 => "CLIENT LIST".to_owned(),
+        8 => "QUIT".to_owned(),
         _ => "CLIENT SETNAME somebody".to_owned(),
     })
 }
