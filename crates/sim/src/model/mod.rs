@@ -85,6 +85,8 @@ pub struct Model {
     tickets: u64,
     /// Which clients speak RESP3; the others do not.
     pub resp3: Vec<bool>,
+    /// Places of clients in the server's table, by which waits end that end at the same time; 0 for those not told of.
+    pub places: BTreeMap<usize, usize>,
     /// The client whose command is carried out.
     speaker: usize,
     /// A reader that waited is being carried out again.
@@ -190,6 +192,7 @@ impl Model {
             signals: Vec::new(),
             tickets: 0,
             resp3: Vec::new(),
+            places: BTreeMap::new(),
             speaker: 0,
             again: false,
         }

@@ -79,6 +79,9 @@ impl World {
                 server.peers.resize(index + 1, None);
             }
             server.peers[index] = Some(number);
+            if let Some(follower) = &mut self.follower {
+                follower.came(number, index);
+            }
             let peer = &mut self.peers[number];
             peer.index = Some(index);
             // What has come before is an edge after the registration.
@@ -289,7 +292,9 @@ impl World {
             }
             let Some(sent) = command else { continue };
             let is_nil = [&b"*-1\r\n"[..], b"_\r\n", b"$-1\r\n"].contains(&bytes.as_slice());
-            let is_plain = bytes[0] != b'-' && bytes != b"+QUEUED\r\n" && !is_nil;
+            // In a transaction the commands that are refused have looked at nothing.
+            let is_refused = bytes[0] == b'-' || bytes.windows(3).any(|three| three == b"\r\n-");
+            let is_plain = !is_refused && bytes != b"+QUEUED\r\n" && !is_nil;
             let Some(call) = sent.call else {
                 return Err(format!("c{number} was answered what was never carried out"));
             };

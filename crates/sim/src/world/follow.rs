@@ -22,6 +22,7 @@ enum Told {
     Command(usize, Vec<Vec<u8>>),
     Pass(u64),
     Gone(usize),
+    Came(usize, usize),
 }
 
 /// A position of the log, and how much the model had been told there.
@@ -108,6 +109,11 @@ impl Follower {
         self.resume();
     }
 
+    /// The server has let a connection in, and given it a place.
+    pub fn came(&mut self, peer: usize, place: usize) {
+        self.tell(Told::Came(peer, place));
+    }
+
     /// The server has let a connection go.
     pub fn gone(&mut self, peer: usize) {
         self.tell(Told::Gone(peer));
@@ -177,6 +183,10 @@ fn carry_out(model: &mut Model, told: &Told) -> Vec<(usize, Value)> {
     match told {
         Told::Command(peer, words) => model.command(*peer, words),
         Told::Pass(ms) => model.pass(*ms, true),
+        Told::Came(peer, place) => {
+            model.places.insert(*peer, *place);
+            Vec::new()
+        }
         Told::Gone(peer) => {
             model.disconnect(*peer);
             Vec::new()

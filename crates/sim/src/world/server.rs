@@ -211,7 +211,7 @@ impl World {
         let due_now = at_once || deadline_ms.is_some_and(|at_ms| at_ms <= now_ms);
         server.wake_us = match deadline_ms {
             _ if due_now => Some(now_us + turn_us),
-            Some(at_ms) => Some(now_us + (at_ms - now_ms) * 1000),
+            Some(at_ms) => Some(now_us.saturating_add((at_ms - now_ms).saturating_mul(1000))),
             None => None,
         };
         server.idle_turns = if due_now { server.idle_turns + 1 } else { 0 };
