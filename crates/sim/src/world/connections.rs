@@ -166,6 +166,9 @@ impl World {
             }
             peer.fed_commands += 1;
         }
+        for words in &commands {
+            self.note(|| format!("the server has got c{number}> {}", words.join(&b' ').escape_ascii()));
+        }
         if let Some(follower) = &mut self.follower {
             commands.iter().for_each(|words| follower.command(number, words));
         }

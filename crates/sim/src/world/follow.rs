@@ -150,7 +150,7 @@ impl Follower {
     }
 
     /// The server has come back at `position`; all connections are gone.
-    pub fn restarted(&mut self, position: u64, engine: &Engine) -> Result<(), String> {
+    pub fn restarted(&mut self, position: u64, engine: &Engine, now_ms: u64) -> Result<(), String> {
         let mark = self.marks.iter().find(|mark| mark.position == position).copied();
         let mark = mark.ok_or_else(|| format!("no turn ended at position {position}"))?;
         self.copies.retain(|(copy, _)| copy.told <= mark.told);
@@ -158,6 +158,8 @@ impl Follower {
         for told in self.told.range(copy.told - self.forgotten..mark.told - self.forgotten) {
             carry_out(&mut model, told);
         }
+        // Time may go back to when the newest record was made, not behind it.
+        model.now = model.now.min(now_ms);
         model.forget_connections();
         model.take_scan_starts(|key, group| {
             let Some(Kept::Stream(stream)) = engine.state().db(0).get_any(key).map(|slot| &slot.value) else {

@@ -172,20 +172,20 @@ impl World {
         }
         self.note(|| format!("the server starts at position {position}"));
         self.trace(position);
-        let end = std::mem::replace(&mut self.end, End::Process);
-        let wrong = self.oracle.restarted(node.engine(), position, end);
-        let wrong = wrong.and_then(|()| match &mut self.follower {
-            Some(follower) => follower.restarted(position, node.engine()),
-            None => Ok(()),
-        });
-        if let Err(why) = wrong {
-            self.found = Some(why);
-        }
         self.started_us = self.now_us;
         let wall_us = (self.now_us as i64 + self.wall_offset_us) as u64;
         self.pace = Pace::new(wall_us, node.engine().state().last_ms);
         self.clock_us = self.pace.last_us();
         let now_ms = self.clock_us / 1000;
+        let end = std::mem::replace(&mut self.end, End::Process);
+        let wrong = self.oracle.restarted(node.engine(), position, end);
+        let wrong = wrong.and_then(|()| match &mut self.follower {
+            Some(follower) => follower.restarted(position, node.engine(), now_ms),
+            None => Ok(()),
+        });
+        if let Err(why) = wrong {
+            self.found = Some(why);
+        }
         node.restored(position, opened.log.is_some(), now_ms);
         let log = opened.log.map(|log| LogThread::new(log, self.setup.log_us));
         self.server = Some(Server::new(node, opened.dir, log, self.now_us, now_ms));
