@@ -19,14 +19,10 @@ use impel_core::engine::facts::{Facts, Host, Saving};
 use impel_core::settings::Settings;
 
 use crate::disk::{DataDir, Disk};
-use crate::image::Encoder;
 use crate::log::Log;
 use crate::node::{Node, SnapshotStep, Turn};
-use crate::snapshots::{self, Keep, SnapshotError, SnapshotWriter};
+use crate::saver::{Begun, Piece, SnapshotJob};
 use crate::startup::{self, StartupError};
-
-/// Snapshots kept beside the newest one, as the process does.
-const OLDER_KEPT: usize = 1;
 
 /// Turns after which a command that is not answered never will be.
 const TURNS_MAX: usize = 10_000;
@@ -59,7 +55,7 @@ pub struct Headless {
     node: Node,
     dir: Arc<DataDir>,
     log: Option<Box<dyn Log>>,
-    writer: Option<(SnapshotWriter, Encoder)>,
+    job: Option<SnapshotJob>,
     client: ClientIndex,
     now_ms: u64,
     is_dead: bool,
@@ -75,13 +71,13 @@ impl Headless {
         let mut node = Node::new(settings, 1);
         let opened = startup::load(Some(dir.clone()), node.engine_mut())?;
         let now_ms = now_ms.max(node.engine().state().last_ms);
-        node.restored(opened.position, opened.newest, opened.log.is_some(), now_ms);
+        node.restored(opened.position, opened.newest(), opened.log.is_some(), now_ms);
         let client = node.on_open("127.0.0.1:1".into(), "127.0.0.1:2".into(), now_ms);
         Ok(Headless {
             node,
             dir,
             log: opened.log,
-            writer: None,
+            job: None,
             client,
             now_ms,
             is_dead: false,
@@ -180,41 +176,34 @@ impl Headless {
             }
         }
         for step in snapshot {
-            if self.snapshot_step(step).is_err() {
-                self.writer = None;
-                let now_ms = self.now_ms;
-                self.node.on_snapshot_ended(None, now_ms);
-            }
+            self.snapshot_step(step);
         }
         while self.node.free_one() {}
     }
 
-    fn snapshot_step(&mut self, step: SnapshotStep) -> Result<(), SnapshotError> {
-        match step {
+    fn snapshot_step(&mut self, step: SnapshotStep) {
+        let ended = match step {
             SnapshotStep::Begin { position, now_ms } => {
-                let writer = snapshots::create(&self.dir, position, now_ms, self.log.is_some())?;
-                self.writer = Some((writer, Encoder::default()));
-            }
-            SnapshotStep::Keys(keys) => {
-                if let Some((writer, encoder)) = &mut self.writer {
-                    for key in keys {
-                        encoder.key(&key, |chunk| writer.write_chunk(chunk))?;
+                let with_log = self.log.is_some();
+                let history_ms = self.node.settings().log_retention_ms();
+                match SnapshotJob::begin(&self.dir, Begun { position, now_ms, with_log, history_ms }) {
+                    Ok(job) => {
+                        self.job = Some(job);
+                        None
                     }
+                    Err(error) => Some(Err(error)),
                 }
             }
-            SnapshotStep::Finish => {
-                if let Some((mut writer, mut encoder)) = self.writer.take() {
-                    encoder.flush(|chunk| writer.write_chunk(chunk))?;
-                    let info = writer.finish()?;
-                    let log_from = snapshots::prune(&self.dir, &Keep { older: OLDER_KEPT, ..Keep::default() })?;
-                    if let Some(log) = &mut self.log {
-                        // What could not be removed is tried again next time.
-                        let _ = log.trim(log_from);
-                    }
-                    self.node.on_snapshot_ended(Some(info.len_bytes), self.now_ms);
-                }
-            }
+            SnapshotStep::Keys(keys) => self.job.as_mut().and_then(|job| job.take(Piece::Keys(keys))),
+            SnapshotStep::Finish => self.job.as_mut().and_then(|job| job.take(Piece::Finish)),
+        };
+        let Some(ended) = ended else { return };
+        self.job = None;
+        let saved = ended.ok();
+        if let (Some(saved), Some(log)) = (&saved, &mut self.log) {
+            // What could not be removed is tried again next time.
+            let _ = log.trim(saved.log_from);
         }
-        Ok(())
+        self.node.on_snapshot_ended(saved.map(|saved| saved.info.len_bytes), self.now_ms);
     }
 }

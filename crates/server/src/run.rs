@@ -117,7 +117,7 @@ impl Server {
         let opened = startup::load(dir, node.engine_mut())?;
         let clock = Clock::new(node.engine().state().last_ms);
         let now_ms = clock.last_us() / 1000;
-        node.restored(opened.position, opened.newest, opened.log.is_some(), now_ms);
+        node.restored(opened.position, opened.newest(), opened.log.is_some(), now_ms);
         let syncer = opened.log.map(|log| Syncer::start(log, waker.clone())).transpose()?;
         let observed = Rc::new(Observed::new(node.settings(), config_file, clock.last_us(), clock.stopwatch()));
         observed.log_position.set(opened.position);

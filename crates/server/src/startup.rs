@@ -17,7 +17,7 @@ use impel_core::state::codec::{Corrupt, Reader};
 use crate::clock::Stopwatch;
 use crate::disk::{DataDir, DataDirError, Disk};
 use crate::image::Decoder;
-use crate::log::{Log, LogError, OpenError, Options};
+use crate::log::{Log, LogError, OpenError, Options, Recovery};
 use crate::node::Newest;
 use crate::snapshots::{self, SnapshotError};
 
@@ -81,8 +81,16 @@ pub struct Opened {
     pub log: Option<Box<dyn Log>>,
     /// The position that the state stands for.
     pub position: u64,
-    /// The snapshot that was read.
-    pub newest: Newest,
+    /// What was found there, and what came of it.
+    pub recovery: Option<Recovery>,
+}
+
+impl Opened {
+    /// The snapshot that was read; zeros if there was none.
+    pub fn newest(&self) -> Newest {
+        let snapshot = self.recovery.as_ref().and_then(|recovery| recovery.snapshot.as_ref());
+        snapshot.map(|info| Newest { position: info.position, len_bytes: info.len_bytes }).unwrap_or_default()
+    }
 }
 
 /// Takes the directory of the settings, if anything is or may be kept there.
@@ -100,7 +108,7 @@ pub fn take_dir(disk: &Arc<dyn Disk>, settings: &Settings) -> Result<Option<Arc<
 
 /// Reads into `engine`, whose state must be empty, what `dir` holds.
 pub fn load(dir: Option<Arc<DataDir>>, engine: &mut Engine) -> Result<Opened, StartupError> {
-    let Some(dir) = dir else { return Ok(Opened { dir: None, log: None, position: 0, newest: Newest::default() }) };
+    let Some(dir) = dir else { return Ok(Opened { dir: None, log: None, position: 0, recovery: None }) };
     let stopwatch = Stopwatch::start();
     let (log, stored, recovery) = if engine.settings.appendonly {
         let options = Options { segment_bytes: engine.settings.log_segment_bytes, ..Options::default() };
@@ -138,8 +146,7 @@ pub fn load(dir: Option<Arc<DataDir>>, engine: &mut Engine) -> Result<Opened, St
             stopwatch.elapsed_us() / 1000
         );
     }
-    let newest = recovery.snapshot.map(|info| Newest { position: info.position, len_bytes: info.len_bytes });
-    Ok(Opened { dir: Some(dir), log, position, newest: newest.unwrap_or_default() })
+    Ok(Opened { dir: Some(dir), log, position, recovery: Some(recovery) })
 }
 
 /// Reads the keys of a snapshot into `engine`.

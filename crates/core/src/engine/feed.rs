@@ -59,7 +59,8 @@ impl Engine {
         if waits || client.killed || client.input.is_empty() {
             return;
         }
-        let (mut input, at) = (std::mem::take(&mut client.input), client.input_at);
+        // Both: one of the commands may ask how much there is.
+        let (mut input, at) = (std::mem::take(&mut client.input), std::mem::take(&mut client.input_at));
         let end = at + self.carry_out(index, &input[at..], facts);
         let Some(client) = self.client_mut(index) else { return };
         if end == input.len() {
@@ -67,11 +68,9 @@ impl Engine {
             if input.capacity() > 64 * 1024 {
                 input = Vec::new();
             }
-            client.input_at = 0;
         } else if end * 2 >= input.len() {
             // Moved at most once for every byte.
             input.drain(..end);
-            client.input_at = 0;
         } else {
             client.input_at = end;
         }

@@ -115,6 +115,12 @@ impl Engine {
             let mut ready = self.blocked.take_ready();
             // Room first: a reader that has waited longer for something new goes before one that may claim.
             ready.sort_by_key(|(_, _, what)| what.is_for_claims());
+            // Who may have room again stands in line from the beginning, whatever else has happened at the key.
+            for (db, key, _) in ready.iter().filter(|(_, _, what)| matches!(what, Signal::Any | Signal::Room)) {
+                for group in self.blocked.groups(*db, key) {
+                    self.reopen(&Place { db: *db, key: key.clone(), group }, facts.now_ms);
+                }
+            }
             let several_keys = ready.iter().any(|(db, key, _)| (*db, key) != (ready[0].0, &ready[0].1));
             for (db, key, what) in ready {
                 let is_new = matches!(what, Signal::Any | Signal::New);
@@ -125,9 +131,6 @@ impl Engine {
                 let line = if rotates { self.blocked.queue(db, &key) } else { Vec::new() };
                 let groups = self.blocked.groups(db, &key).into_iter();
                 let places: Vec<Place> = groups.map(|group| Place { db, key: key.clone(), group }).collect();
-                if matches!(what, Signal::Any | Signal::Room) {
-                    places.iter().for_each(|place| self.reopen(place, facts.now_ms));
-                }
                 let mut sources: Vec<Source> = Vec::with_capacity(places.len() + 1);
                 if is_stream && (what == Signal::Any || (what == Signal::New && has_entries)) {
                     sources.push(Source::Plain(db, &key));

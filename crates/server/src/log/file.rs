@@ -180,6 +180,8 @@ fn tidy_snapshots(dir: &DataDir, survey: &Survey) -> Result<Vec<String>, OpenErr
 pub fn open_to_read(dir: &Arc<DataDir>) -> Result<(Stored, Recovery), OpenError> {
     let (survey, row) = examine(dir)?;
     let mut notes = tidy_snapshots(dir, &survey)?;
+    // The name of the snapshot that is used may be in the page cache only, if whoever gave it was killed before its sync.
+    dir.disk().sync_dir(dir.snapshots()).map_err(DiskError::at("sync directory", dir.snapshots()))?;
     let mut segments: Vec<Closed> =
         survey.closed.iter().map(|&(start, len_bytes)| Closed { start, len_bytes }).collect();
     let mut end = survey.base;

@@ -60,7 +60,7 @@ pub fn play_seed(seed: u64, steps: usize, setup: &Setup) -> Result<usize, String
         Ok(commands) => return Ok(commands),
         Err(failure) => failure,
     };
-    let short = shrink(&steps[..=failure.step], |candidate| play(candidate, setup).is_err());
+    let short = shrink(&steps[..=failure.step], Step::words_mut, |candidate| play(candidate, setup).is_err());
     let failure = play(&short, setup).err().unwrap_or(failure);
     let script: Vec<String> = short.iter().map(Step::to_string).collect();
     Err(format!("seed {seed}, {setup:?}\n{}\n{}", script.join("\n"), failure.what))

@@ -225,14 +225,14 @@ impl Model {
     pub(super) fn time_out(&mut self, replies: &mut Vec<(usize, Value)>) {
         let now = self.now;
         let over = |wait: &Wait| wait.deadline.is_some_and(|deadline| deadline <= now);
-        let mut due: Vec<(u64, usize)> = Vec::new();
+        let mut due: Vec<(u64, usize, usize)> = Vec::new();
         for (client, state) in &mut self.clients {
             if let Some(wait) = state.wait.take_if(|wait| over(wait)) {
-                due.push((wait.deadline.unwrap_or(0), *client));
+                due.push((wait.deadline.unwrap_or(0), self.places.get(client).copied().unwrap_or(0), *client));
             }
         }
         due.sort_unstable();
-        replies.extend(due.into_iter().map(|(_, client)| (client, Value::NullArray)));
+        replies.extend(due.into_iter().map(|(_, _, client)| (client, Value::NullArray)));
     }
 
     /// Who waits though there is something new or something to claim, something held back that may be given now, or room
