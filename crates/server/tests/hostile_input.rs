@@ -83,7 +83,10 @@ fn lengths_at_their_bounds_are_taken() {
     let value = "v".repeat(1 << 20);
     assert_eq!(client.ask(&["SET", "k", &value]), Reply::Simple("OK".into()));
     assert_eq!(client.ask(&["GET", "k"]).text().len(), 1 << 20);
-    assert_eq!(client.ask(&["APPEND", "k", "x"]), error("ERR string exceeds maximum allowed size (proto-max-bulk-len)"));
+    assert_eq!(
+        client.ask(&["APPEND", "k", "x"]),
+        error("ERR string exceeds maximum allowed size (proto-max-bulk-len)")
+    );
     assert_eq!(
         client.ask(&["SETRANGE", "k", "1048576", "x"]),
         error("ERR string exceeds maximum allowed size (proto-max-bulk-len)")
@@ -129,10 +132,7 @@ fn input_beyond_its_limit_ends_the_connection_and_is_logged() {
     let value = "x".repeat(500_000);
     assert_eq!(queueing.ask(&["SET", "k", &value]), Reply::Simple("QUEUED".into()));
     assert_eq!(queueing.ask(&["SET", "k", &value]), Reply::Simple("QUEUED".into()));
-    assert_eq!(
-        queueing.ask(&["SET", "k", &value]),
-        error("ERR transaction is larger than client-query-buffer-limit")
-    );
+    assert_eq!(queueing.ask(&["SET", "k", &value]), error("ERR transaction is larger than client-query-buffer-limit"));
     assert_eq!(queueing.ask(&["EXEC"]), error("EXECABORT Transaction discarded because of previous errors."));
     assert_eq!(queueing.ask(&["PING"]), Reply::Simple("PONG".into()));
     watch.end(40 * MIB);
@@ -186,8 +186,14 @@ fn hello_with_anything() {
             &["HELLO", "3", "SETNAME", "a b"],
             error("ERR Client names cannot contain spaces, newlines or special characters."),
         ),
-        (&["HELLO", "3", "AUTH", "nobody", "x"], error("WRONGPASS invalid username-password pair or user is disabled.")),
-        (&["CLIENT", "SETNAME", "\u{1}"], error("ERR Client names cannot contain spaces, newlines or special characters.")),
+        (
+            &["HELLO", "3", "AUTH", "nobody", "x"],
+            error("WRONGPASS invalid username-password pair or user is disabled."),
+        ),
+        (
+            &["CLIENT", "SETNAME", "\u{1}"],
+            error("ERR Client names cannot contain spaces, newlines or special characters."),
+        ),
     ] {
         assert_eq!(client.ask(words), reply, "{words:?}");
     }

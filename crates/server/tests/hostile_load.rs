@@ -120,8 +120,7 @@ fn ten_thousand_idle_connections() {
     let mut idle: Vec<Client> = (0..count).map(|_| server.client()).collect();
     until("not all are accepted", || info(&server, "connected_clients") >= count as u64);
     let each = |after: u64, before: u64| (after.saturating_sub(before)) / count as u64;
-    let (each_rss, each_used) =
-        (each(rss_bytes(&server), before), each(info(&server, "used_memory"), used));
+    let (each_rss, each_used) = (each(rss_bytes(&server), before), each(info(&server, "used_memory"), used));
     println!("{count} connections that have sent nothing: {each_rss} bytes of RAM each, {each_used} of them asked for");
     // And having been used, an idle one takes no more: nothing is kept for it.
     for client in &mut idle {
@@ -141,8 +140,7 @@ fn too_few_descriptors_lower_maxclients() {
     let folder = tempfile::tempdir().unwrap();
     let mut shell = Command::new("sh");
     shell.args(["-c", "ulimit -n 100; exec \"$0\" \"$@\"", IMPEL]);
-    let mut server =
-        Server::spawn(folder.path(), free_port(), shell, &["--appendonly", "no", "--maxclients", "5000"]);
+    let mut server = Server::spawn(folder.path(), free_port(), shell, &["--appendonly", "no", "--maxclients", "5000"]);
     server.wait_ready();
     assert!(server.log().contains("maxclients lowered from 5000 to 68"), "{}", server.log());
     let watch = Watch::begin("more connections than descriptors", &server);
@@ -231,7 +229,11 @@ fn values_of_512_mib() {
     late.send(format!("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n${}\r\n", LEN + 1).as_bytes());
     assert_eq!(late.reply(), Reply::Error("ERR Protocol error: invalid bulk length".into()));
     assert_eq!(client.ask(&["DEL", "k"]), Reply::Int(1));
-    send_large(&mut client, format!("*5\r\n$4\r\nXADD\r\n$1\r\ns\r\n$3\r\n1-1\r\n$1\r\nf\r\n${LEN}\r\n").as_bytes(), LEN);
+    send_large(
+        &mut client,
+        format!("*5\r\n$4\r\nXADD\r\n$1\r\ns\r\n$3\r\n1-1\r\n$1\r\nf\r\n${LEN}\r\n").as_bytes(),
+        LEN,
+    );
     assert_eq!(client.reply(), Reply::Bulk("1-1".into()));
     let entries = client.ask(&["XRANGE", "s", "-", "+"]);
     assert_eq!(entries.array()[0].array()[1].array()[1].text().len(), LEN);

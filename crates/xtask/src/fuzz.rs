@@ -64,8 +64,9 @@ fn nightly() -> Command {
 /// What is missing, or what the compiler says.
 pub fn build(target: &Target) -> Result<PathBuf, String> {
     if run_or_explain("fuzz-version", nightly().args(["fuzz", "--version"]), PATIENCE).is_err() {
-        run_or_explain("fuzz-install", nightly().args(["install", "cargo-fuzz", "--locked"]), PATIENCE)
-            .map_err(|e| format!("cargo-fuzz and a nightly toolchain (rustup toolchain install nightly) are needed: {e}"))?;
+        run_or_explain("fuzz-install", nightly().args(["install", "cargo-fuzz", "--locked"]), PATIENCE).map_err(
+            |e| format!("cargo-fuzz and a nightly toolchain (rustup toolchain install nightly) are needed: {e}"),
+        )?;
     }
     let folder = target_folder().join("fuzz");
     let mut build = nightly();
@@ -161,7 +162,9 @@ pub fn minimize(program: &Path, target: &Target) -> Result<usize, String> {
     // The smallest, where there are too many.
     inputs.sort();
     let kept = corpus(target);
-    fs::remove_dir_all(&kept).and_then(|()| fs::create_dir_all(&kept)).map_err(|e| format!("{}: {e}", kept.display()))?;
+    fs::remove_dir_all(&kept)
+        .and_then(|()| fs::create_dir_all(&kept))
+        .map_err(|e| format!("{}: {e}", kept.display()))?;
     let (mut count, mut bytes) = (0, 0);
     for (len, path) in inputs {
         if count == KEPT_MAX || bytes + len > KEPT_MAX_BYTES {

@@ -153,7 +153,8 @@ impl World {
             self.receive();
             let goes_on = |peer: &Peer| {
                 let client = self.engine.client(peer.index);
-                client.is_some_and(|client| client.later_listed || client.wait.as_ref().is_some_and(|wait| wait.goes_on))
+                client
+                    .is_some_and(|client| client.later_listed || client.wait.as_ref().is_some_and(|wait| wait.goes_on))
             };
             if !self.peers.iter().any(goes_on) && !self.engine.can_resume() {
                 break;
@@ -163,7 +164,7 @@ impl World {
         self.engine.take_flush(&mut Vec::new());
         check::check(self.engine.state()).unwrap_or_else(|why| panic!("{why}"));
         self.engine.free_one();
-        self.engine.log.take(&mut self.records);
+        self.take_records();
         self.go_on_with_snapshot();
     }
 
@@ -204,6 +205,12 @@ impl World {
         }
     }
 
+    fn take_records(&mut self) {
+        let mut bytes = Vec::new();
+        self.engine.log.take(&mut bytes);
+        self.records.extend(bytes);
+    }
+
     fn go_on_with_snapshot(&mut self) {
         let Some(slow) = &mut self.slow else { return };
         let (keys, done) = self.engine.snapshot_continue(1);
@@ -225,7 +232,7 @@ impl World {
     /// A new server with what a snapshot holds. The log goes on behind what it has.
     fn restart(&mut self) {
         self.slow = None;
-        self.engine.log.take(&mut self.records);
+        self.take_records();
         let digest = check::digest(self.engine.state());
         self.engine = look::through_snapshot(&mut self.engine);
         assert!(check::digest(self.engine.state()) == digest, "a snapshot does not hold the state");
@@ -235,7 +242,7 @@ impl World {
 
     /// All records from the beginning.
     fn replay(&mut self) {
-        self.engine.log.take(&mut self.records);
+        self.take_records();
         let mut engine = look::new_engine();
         let mut reader = Reader::new(&self.records);
         while !reader.is_empty() {

@@ -24,7 +24,9 @@ pub fn run(data: &[u8]) {
         }
         2 => set_at_runtime(bytes),
         _ => {
-            if let Err((line, what)) = acl::users_of_file(bytes).map(|users| users.iter().for_each(|user| same_user(&user.1))) {
+            if let Err((line, what)) =
+                acl::users_of_file(bytes).map(|users| users.iter().for_each(|user| same_user(&user.1)))
+            {
                 assert!(line > 0 && is_line(&what), "{what:?}");
             }
         }
@@ -69,7 +71,8 @@ fn set_at_runtime(bytes: &[u8]) {
 fn shown_again(settings: &Settings) {
     for setting in SETTINGS {
         let shown = settings.value(setting.name).expect("the table has it");
-        let refused = |why: String| panic!("{} shows \"{}\" and does not take it: {why}", setting.name, shown.escape_ascii());
+        let refused =
+            |why: String| panic!("{} shows \"{}\" and does not take it: {why}", setting.name, shown.escape_ascii());
         if setting.change == Change::Anytime {
             let mut again = settings.clone();
             let (bytes, cut) = ([setting.name.as_bytes(), &shown].concat(), setting.name.len());

@@ -78,7 +78,9 @@ pub fn work_on(engine: &mut Engine, now_ms: u64) {
             impel_core::state::keyspace::Value::String(_) => Vec::new(),
         });
         say(engine, me, now_ms, &[b"SELECT", db.to_string().as_bytes()]);
-        for line in ["TYPE K", "XINFO STREAM K FULL", "XRANGE K - + COUNT 50", "XADD K * f v", "PTTL K", "DEBUG OBJECT K"] {
+        for line in
+            ["TYPE K", "XINFO STREAM K FULL", "XRANGE K - + COUNT 50", "XADD K * f v", "PTTL K", "DEBUG OBJECT K"]
+        {
             say_line(engine, me, now_ms, line, &key, b"");
         }
         for group in &groups {

@@ -52,9 +52,12 @@ mod tests {
 
     #[test]
     fn replies_are_counted_and_what_is_none_is_found() {
-        let bytes = b"+OK\r\n$3\r\na\r\n\r\n*2\r\n:1\r\n*-1\r\n>1\r\n+x\r\n%1\r\n,1.5\r\n#t\r\n_\r\n-ERR no\r\n=5\r\ntxt:a\r\n";
+        let bytes =
+            b"+OK\r\n$3\r\na\r\n\r\n*2\r\n:1\r\n*-1\r\n>1\r\n+x\r\n%1\r\n,1.5\r\n#t\r\n_\r\n-ERR no\r\n=5\r\ntxt:a\r\n";
         assert_eq!(count(bytes), Ok(7));
-        for odd in ["+OK", ":01\r\n", ":x\r\n", "$3\r\nabcd\r\n", "*2\r\n:1\r\n", "?\r\n", "\r\n", "+a\nb\r\n", "$-2\r\n"] {
+        for odd in
+            ["+OK", ":01\r\n", ":x\r\n", "$3\r\nabcd\r\n", "*2\r\n:1\r\n", "?\r\n", "\r\n", "+a\nb\r\n", "$-2\r\n"]
+        {
             assert!(count(odd.as_bytes()).is_err(), "{odd:?}");
         }
         assert!(count("*1\r\n".repeat(100).as_bytes()).is_err());

@@ -1,11 +1,10 @@
 //! Inputs to begin with: what the server itself writes, and what clients send, so that a fuzzer need not find the formats first.
 
+use impel_core::record::Record;
 use impel_core::snapshot;
 use impel_core::state::codec::Reader;
-use impel_core::record::Record;
 
 use super::commands::World;
-use crate::compare::encode;
 use crate::random::Random;
 use crate::workload::{Generator, Profile, Step};
 
@@ -30,7 +29,11 @@ pub fn resp() -> Vec<Vec<u8>> {
         b"get \"unbalanced\r\n",
         b"*11\r\n$1\r\n1\r\n$1\r\n2\r\n$1\r\n3\r\n$1\r\n4\r\n",
     ];
-    texts.iter().enumerate().flat_map(|(at, text)| (0..3).map(move |caps| [&[caps | 4 * (at as u8 & 1), at as u8], *text].concat())).collect()
+    texts
+        .iter()
+        .enumerate()
+        .flat_map(|(at, text)| (0..3).map(move |caps| [&[caps | 4 * (at as u8 & 1), at as u8], *text].concat()))
+        .collect()
 }
 
 pub fn commands() -> Vec<Vec<u8>> {
@@ -110,7 +113,8 @@ pub fn config() -> Vec<Vec<u8>> {
         "notify-keyspace-events KEA\nstream-node-max-bytes 4kb\ninclude other.conf\nhz 10\n",
         "loglevel verbose\nlogfile 'a b'\nunixsocketperm 700\nstream-lag compat\n",
     ];
-    let lines: [&str; 3] = ["--port\x007000\0--save\0\0--appendonly\0no", "redis.conf\0--loglevel\0debug", "--requirepass\0--x"];
+    let lines: [&str; 3] =
+        ["--port\x007000\0--save\0\0--appendonly\0no", "redis.conf\0--loglevel\0debug", "--requirepass\0--x"];
     let sets: [&str; 4] = [
         "maxmemory 100mb maxclients 10 timeout 3",
         "save \"10 1 20 2\" notify-keyspace-events Kgx$",

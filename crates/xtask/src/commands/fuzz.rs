@@ -71,7 +71,9 @@ pub fn run(words: &[String]) -> Answer {
                 told.inputs,
                 told.crashes.len()
             );
-            told.crashes.iter().for_each(|path| println!("  cargo xtask fuzz {} --input {}", target.name, path.display()));
+            told.crashes
+                .iter()
+                .for_each(|path| println!("  cargo xtask fuzz {} --input {}", target.name, path.display()));
             *(if told.crashes.is_empty() { &mut passed } else { &mut failed }) += 1;
         }
         if arguments.has("--minimize") || arguments.has("--only-minimize") {

@@ -96,7 +96,8 @@ pub fn play(options: &Options, out: &mut dyn Write) -> Result<Report, String> {
         deaths: AtomicU64::new(0),
     };
     prepare(&server, &shared)?;
-    let mut watch = Watch { begun: Instant::now(), samples: Vec::new(), restarts_s: Vec::new(), snapshots: 0, before: [0; 2] };
+    let mut watch =
+        Watch { begun: Instant::now(), samples: Vec::new(), restarts_s: Vec::new(), snapshots: 0, before: [0; 2] };
     let mut report = Report::default();
     let played = thread::scope(|scope| {
         for number in 0..shared.streams.len() {
@@ -173,7 +174,8 @@ impl Watch {
             if self.begun.elapsed() > snapshot_at {
                 snapshot_at = self.begun.elapsed() + pause(0.08);
                 // One may be running.
-                if server.client().and_then(|mut client| client.call(&["BGSAVE"])).is_ok_and(|reply| !reply.is_error()) {
+                if server.client().and_then(|mut client| client.call(&["BGSAVE"])).is_ok_and(|reply| !reply.is_error())
+                {
                     self.snapshots += 1;
                 }
             }
@@ -307,8 +309,10 @@ fn judge(
         ] {
             *sum += more;
         }
-        rows.push(json!({"stream": stream.key, "sent": totals.sent, "added": totals.added, "given_as_new": totals.given,
-                         "given_again": totals.again, "acknowledged": totals.done, "trimmed_before": totals.trimmed}));
+        rows.push(
+            json!({"stream": stream.key, "sent": totals.sent, "added": totals.added, "given_as_new": totals.given,
+                         "given_again": totals.again, "acknowledged": totals.done, "trimmed_before": totals.trimmed}),
+        );
     }
     let deaths = shared.deaths.load(Ordering::Relaxed);
     let mut text = format!(

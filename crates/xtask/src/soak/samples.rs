@@ -119,7 +119,9 @@ mod tests {
     use super::*;
 
     fn samples(rss: impl Fn(f64) -> f64) -> Vec<Sample> {
-        (0..100).map(|n| Sample { at_s: f64::from(n) * 36.0, rss_mib: rss(f64::from(n)), ..Sample::default() }).collect()
+        (0..100)
+            .map(|n| Sample { at_s: f64::from(n) * 36.0, rss_mib: rss(f64::from(n)), ..Sample::default() })
+            .collect()
     }
 
     #[test]
