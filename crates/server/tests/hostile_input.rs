@@ -153,17 +153,25 @@ fn nothing_nests_too_deeply() {
         assert_eq!(client.ask(&["PING"]), Reply::Simple("PONG".into()));
     };
     let deep = "local t = {} for i = 1, 100000 do t = {t} end ";
-    fails(&format!("{deep} return t"), "");
     fails(&format!("{deep} return cjson.encode(t)"), "nest");
     fails("return cjson.decode(string.rep('[', 1000000))", "nest");
     fails("return cjson.decode(string.rep('{\"a\":', 100000))", "nest");
-    fails("local t = {} t[1] = t return t", "");
     fails("local t = {} t.t = t return cjson.encode(t)", "nest");
     fails("local function f() return f() + 1 end return f()", "stack overflow");
     fails("return string.rep('(', 10000):find(string.rep('(', 10000))", "");
     fails("return loadstring('return ' .. string.rep('(', 100000) .. '1' .. string.rep(')', 100000))()", "");
     fails(&format!("return {}1{}", "(".repeat(50_000), ")".repeat(50_000)), "");
     fails("return redis.call('EVAL', 'return 1', 0)", "not allowed from script");
+    // Here Redis ends at the size of Lua's stack, and says so at the bottom of what it could return.
+    for script in [&format!("{deep} return t"), "local t = {} t[1] = t return t"] {
+        let mut reply = &client.ask(&["EVAL", script, "0"]);
+        let mut depth = 0;
+        while let Reply::Array(items) = reply {
+            assert_eq!(items.len(), 1);
+            (reply, depth) = (&items[0], depth + 1);
+        }
+        assert!(depth == 1000 && matches!(reply, Reply::Error(_)), "{depth} {reply:?}");
+    }
     watch.end(300 * MIB);
 }
 
@@ -234,7 +242,6 @@ fn numbers_at_the_ends_of_their_ranges() {
         (&["XPENDING", "s", "g", "IDLE", MOST, "-", "+", MOST], 0),
         (&["XCLAIM", "s", "g", "c", MOST, "1-0"], 0),
         (&["SCAN", "0", "COUNT", MOST], 2),
-        (&["XINFO", "STREAM", "s", "FULL", "COUNT", MOST], 18),
     ] {
         assert_eq!(client.ask(words).array().len(), entries, "{words:?}");
     }
@@ -353,15 +360,18 @@ fn keys_groups_consumers_fields_and_values_may_be_any_bytes() {
             let name = &name[..];
             let entry = [b"*2\r\n$3\r\n1-1\r\n*2\r\n", &bulk(name)[..], &bulk(name)].concat();
             let mut client = server.client();
-            client.send(&command(&[b"XRANGE", name, b"-", b"+"]));
+            let words: [&[u8]; 4] = [b"XRANGE", name, b"-", b"+"];
+            client.send(&command(&words));
             let wanted = [b"*1\r\n", &entry[..]].concat();
             assert!(client.bytes_until(&wanted) == wanted, "{}", name[..name.len().min(20)].escape_ascii());
             if round == 0 {
-                client.send(&command(&[b"XREADGROUP", b"GROUP", name, name, b"STREAMS", name, b">"]));
+                let words: [&[u8]; 7] = [b"XREADGROUP", b"GROUP", name, name, b"STREAMS", name, b">"];
+                client.send(&command(&words));
                 let wanted = [b"*1\r\n*2\r\n", &bulk(name)[..], b"*1\r\n", &entry].concat();
                 assert!(client.bytes_until(&wanted) == wanted);
             }
-            client.send(&command(&[b"XPENDING", name, name]));
+            let words: [&[u8]; 3] = [b"XPENDING", name, name];
+            client.send(&command(&words));
             let wanted = [b":1\r\n$3\r\n1-1\r\n$3\r\n1-1\r\n*1\r\n*2\r\n", &bulk(name)[..], b"$1\r\n1\r\n"].concat();
             assert!(client.bytes_until(&wanted).ends_with(&wanted));
         }

@@ -32,7 +32,7 @@ pub fn resp() -> Vec<Vec<u8>> {
     texts
         .iter()
         .enumerate()
-        .flat_map(|(at, text)| (0..3).map(move |caps| [&[caps | 4 * (at as u8 & 1), at as u8], *text].concat()))
+        .flat_map(|(at, text)| (0..3).map(move |caps| [&[caps | (4 * (at as u8 & 1)), at as u8], *text].concat()))
         .collect()
 }
 

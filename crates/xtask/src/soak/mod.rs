@@ -23,7 +23,7 @@ use crate::crash::{Random, field, int, items};
 use crate::resp::Client;
 use crate::server::Server;
 use ledger::{GROUPS, Ledger, Totals};
-use samples::{Sample, Trend};
+use samples::{Number, Sample, Trend};
 use workers::{KEPT, Keeping, Shared, Stream};
 
 /// Consumers of each group.
@@ -328,8 +328,7 @@ fn judge(
         all.trimmed
     );
     let mut trends = serde_json::Map::new();
-    let series: [(&str, fn(&Sample) -> f64); 2] =
-        [("RSS", |sample| sample.rss_mib), ("data directory", |sample| sample.disk_mib)];
+    let series: [(&str, Number); 2] = [("RSS", |sample| sample.rss_mib), ("data directory", |sample| sample.disk_mib)];
     for (name, number) in series {
         let Some(trend) = Trend::of(&watch.samples, number) else {
             report.faults.push(format!("{name}: too few moments to tell"));

@@ -24,6 +24,9 @@ pub struct Sample {
 /// The part at the beginning in which caches fill and streams reach their length.
 const WARM_UP: f64 = 0.15;
 
+/// One of its numbers.
+pub type Number = fn(&Sample) -> f64;
+
 /// A series, quarter by quarter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trend {
@@ -35,7 +38,7 @@ pub struct Trend {
 
 impl Trend {
     /// Of the numbers that are there (not 0); `None` if they are too few.
-    pub fn of(samples: &[Sample], number: fn(&Sample) -> f64) -> Option<Trend> {
+    pub fn of(samples: &[Sample], number: Number) -> Option<Trend> {
         let points: Vec<(f64, f64)> =
             samples.iter().map(|sample| (sample.at_s, number(sample))).filter(|(_, number)| *number > 0.0).collect();
         let points = &points[(points.len() as f64 * WARM_UP) as usize..];
@@ -78,7 +81,7 @@ const LEFT_PX: f64 = 90.0;
 const PANEL_PX: f64 = 170.0;
 
 /// A curve: what it is called, its number, its color.
-type Curve = (&'static str, fn(&Sample) -> f64, &'static str);
+type Curve = (&'static str, Number, &'static str);
 
 const PANELS: [(&str, &[Curve]); 3] = [
     ("entries a second", &[("added", |s| s.added_per_s, "#27a"), ("given, all groups", |s| s.given_per_s, "#2a7")]),
