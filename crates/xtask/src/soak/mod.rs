@@ -182,6 +182,7 @@ impl Watch {
             if self.begun.elapsed() > kill_at {
                 kill_at = self.begun.elapsed() + pause(0.18);
                 self.restarts_s.push(self.at_s());
+                // Said before and after: connections may be made in between.
                 shared.taken.fetch_add(1, Ordering::SeqCst);
                 if random.chance(TERM_PERCENT) {
                     let status = server.terminate()?;
@@ -191,6 +192,7 @@ impl Watch {
                 } else {
                     server.kill_now()?;
                 }
+                shared.taken.fetch_add(1, Ordering::SeqCst);
                 server.start_again()?;
                 server.await_answer()?;
                 last = Instant::now();
