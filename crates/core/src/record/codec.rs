@@ -81,10 +81,15 @@ fn read_small(reader: &mut Reader<'_>) -> Result<u32, Corrupt> {
     value.ok_or(Corrupt { what: "setting" })
 }
 
+/// A time in ms: such as replies and commands can say.
+fn read_time(reader: &mut Reader<'_>) -> Result<u64, Corrupt> {
+    const WHAT: &str = "time";
+    Some(reader.uint(WHAT)?).filter(|&ms| ms <= i64::MAX as u64).ok_or(Corrupt { what: WHAT })
+}
+
 /// A time that is not 0.
 fn read_due(reader: &mut Reader<'_>) -> Result<u64, Corrupt> {
-    const WHAT: &str = "due time";
-    Some(reader.uint(WHAT)?).filter(|&due_ms| due_ms > 0).ok_or(Corrupt { what: WHAT })
+    Some(read_time(reader)?).filter(|&due_ms| due_ms > 0).ok_or(Corrupt { what: "due time" })
 }
 
 /// A count that replies can show.
@@ -340,7 +345,7 @@ impl<'a> Record<'a> {
         let what = "record";
         Ok(match reader.byte(what)? {
             tag::SET_STRING => {
-                Record::SetString { at: read_at(reader)?, expire_ms: reader.uint(what)?, value: reader.bytes(what)? }
+                Record::SetString { at: read_at(reader)?, expire_ms: read_time(reader)?, value: reader.bytes(what)? }
             }
             tag::WRITE_STRING => {
                 let (at, offset, bytes) = (read_at(reader)?, reader.uint(what)?, reader.bytes(what)?);
@@ -351,7 +356,7 @@ impl<'a> Record<'a> {
                 Record::WriteString { at, offset, bytes }
             }
             tag::DELETE => Record::Delete { at: read_at(reader)? },
-            tag::EXPIRE => Record::Expire { at: read_at(reader)?, expire_ms: reader.uint(what)? },
+            tag::EXPIRE => Record::Expire { at: read_at(reader)?, expire_ms: read_time(reader)? },
             tag::RENAME => Record::Rename { at: read_at(reader)?, to: reader.bytes(what)? },
             tag::COPY => Record::Copy { at: read_at(reader)?, to: read_at(reader)? },
             tag::MOVE => Record::Move { at: read_at(reader)?, db: read_db(reader)? },
@@ -393,11 +398,11 @@ impl<'a> Record<'a> {
                 pid: reader.bytes(what)?,
                 iid: reader.bytes(what)?,
                 id: reader.id(what)?,
-                recorded_ms: reader.uint(what)?,
+                recorded_ms: read_time(reader)?,
                 added: read_count(reader)?,
             },
             tag::FORGET => {
-                Record::Forget { at: read_at(reader)?, pid: reader.bytes(what)?, until_ms: reader.uint(what)? }
+                Record::Forget { at: read_at(reader)?, pid: reader.bytes(what)?, until_ms: read_time(reader)? }
             }
             tag::DUPLICATES => Record::Duplicates { at: read_at(reader)?, duplicates: read_count(reader)? },
             tag::RETENTION_SETTINGS => {
@@ -426,7 +431,7 @@ impl<'a> Record<'a> {
                 at: read_at(reader)?,
                 group: reader.bytes(what)?,
                 consumer: reader.bytes(what)?,
-                now_ms: reader.uint(what)?,
+                now_ms: read_time(reader)?,
             },
             tag::CONSUMER_DELETE => Record::ConsumerDelete {
                 at: read_at(reader)?,
@@ -437,7 +442,7 @@ impl<'a> Record<'a> {
                 at: read_at(reader)?,
                 group: reader.bytes(what)?,
                 consumer: reader.bytes(what)?,
-                now_ms: reader.uint(what)?,
+                now_ms: read_time(reader)?,
                 active: reader.byte(what)? != 0,
             },
             tag::DELIVER => {
@@ -452,12 +457,12 @@ impl<'a> Record<'a> {
                     last,
                     entries_read: read_optional(reader)?,
                     no_ack: reader.byte(what)? != 0,
-                    now_ms: reader.uint(what)?,
+                    now_ms: read_time(reader)?,
                 }
             }
             tag::CLAIM => {
                 let (at, group, consumer) = (read_at(reader)?, reader.bytes(what)?, reader.bytes(what)?);
-                let delivered_ms = reader.uint(what)?;
+                let delivered_ms = read_time(reader)?;
                 Record::Claim { at, group, consumer, delivered_ms, claims: read_claims(reader)? }
             }
             tag::ACKNOWLEDGE => {
@@ -465,7 +470,7 @@ impl<'a> Record<'a> {
             }
             tag::GIVE_BACK => {
                 let (at, group) = (read_at(reader)?, reader.bytes(what)?);
-                let (first_order, due_ms) = (reader.uint(what)?, reader.uint(what)?);
+                let (first_order, due_ms) = (reader.uint(what)?, read_time(reader)?);
                 let claims = read_claims(reader)?;
                 let first_order = check_order(first_order, claims.len() as u64)?;
                 Record::GiveBack { at, group, first_order, due_ms, claims }
@@ -503,10 +508,10 @@ impl<'a> Record<'a> {
                 group: reader.bytes(what)?,
                 consumer: reader.bytes(what)?,
                 no_ack: reader.byte(what)? != 0,
-                now_ms: reader.uint(what)?,
+                now_ms: read_time(reader)?,
                 ids: read_ids(reader)?,
             },
-            tag::DUE => Record::Due { at: read_at(reader)?, due_ms: reader.uint(what)?, id: reader.id(what)? },
+            tag::DUE => Record::Due { at: read_at(reader)?, due_ms: read_time(reader)?, id: reader.id(what)? },
             tag::SCAN_START => {
                 let (at, group) = (read_at(reader)?, reader.bytes(what)?);
                 let given = reader.byte(what)? != 0;

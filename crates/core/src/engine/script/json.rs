@@ -152,7 +152,7 @@ impl Reader<'_> {
 
     fn value(&mut self, depth: usize) -> Result<Value> {
         if depth > SCRIPT_REPLY_DEPTH_MAX {
-            let text = format!("Found too many nested data structures ({depth}) at character {}", self.at + 1);
+            let text = format!("Found too many nested data structures ({depth}) at character {}", self.at);
             return Err(located(self.lua, &text));
         }
         match self.next() {

@@ -2,7 +2,10 @@
 
 use super::World;
 use super::delays::{Journal, ids_in};
+use crate::command::args::Args;
 use crate::engine::blocked::ClientIndex;
+use crate::id::StreamId;
+use crate::record::{At, Fields, Record};
 
 /// A stream `s` with `delayed` entries that group `g` does not get yet, and one behind them that it may have.
 fn with_delayed(delayed: u64) -> World {
@@ -411,4 +414,18 @@ fn bounds_of_a_stream_let_go_of_delayed_entries_by_turns() {
         assert_eq!((world.say("xlen s"), turns), (format!(":{left}|"), 2));
         world.survives();
     }
+}
+
+#[test]
+fn a_stream_that_is_still_too_long_when_the_server_ends_is_put_right_after_the_restart() {
+    let mut world = World::new();
+    world.talk(&[("xadd s 1-0 f v", "$3|1-0|"), ("xcfgset s maxlen 1", "+OK|")]);
+    world.pass(1);
+    // The log ends behind an entry, before what was to make room for it.
+    let (at, bytes) = (At { db: 0, key: b"s" }, b"fv");
+    let fields = Fields::Args(Args::new(bytes, &[(0, 1), (1, 2)]));
+    world.engine.replay(&Record::Add { at, id: StreamId::new(2, 0), fields }, 1);
+    world.survives();
+    world.pass(1);
+    world.talk(&[("xrange s - +", "*1|*2|$3|2-0|*2|$1|f|$1|v|")]);
 }
