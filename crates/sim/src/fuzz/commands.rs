@@ -69,10 +69,10 @@ fn is_uncounted(words: &[Vec<u8>]) -> bool {
     NAMES.iter().any(|name| is(0, name)) || is(0, "CLIENT") && is(1, "REPLY")
 }
 
-/// Would run a script.
-fn is_script(words: &[Vec<u8>]) -> bool {
+/// Would run a script, or end the process, which is no reply.
+fn is_left_out(words: &[Vec<u8>]) -> bool {
     let name = words[0].to_ascii_uppercase();
-    name.starts_with(b"EVAL") || name.starts_with(b"FCALL")
+    name.starts_with(b"EVAL") || name == b"SHUTDOWN"
 }
 
 impl World {
@@ -133,7 +133,7 @@ impl World {
     pub(super) fn send(&mut self, number: usize, batch: &[Vec<Vec<u8>>]) {
         let peer = &mut self.peers[number];
         let mut bytes = Vec::new();
-        for words in batch.iter().filter(|words| !is_script(words)) {
+        for words in batch.iter().filter(|words| !is_left_out(words)) {
             peer.sent += 1;
             peer.uncounted |= is_uncounted(words);
             bytes.extend(encode(words));
