@@ -1,7 +1,9 @@
 //! The only code that changes `State`: live, at restart, and wherever else records are followed.
 //!
 //! Applying makes no choice and asks no clock; everything is in the record. A record about something that is not there
-//! (possible only when a log is applied to a state that is already ahead of it) changes nothing.
+//! (possible only when a log is applied to a state that is already ahead of it) changes nothing. A record that no command
+//! would have emitted, as a log may hold that was tampered with, leaves a state whose invariants hold; what it says may be
+//! nonsense.
 
 use std::sync::Arc;
 
@@ -157,7 +159,8 @@ fn change(state: &mut State, record: &Record<'_>, context: &Context) {
                 // IDs that are given again may have been those of entries lost from the front.
                 stream.max_hole = stream.max_hole.max(stream.last_id);
             }
-            stream.last_id = *last_id;
+            // No command sets it below an entry that is there.
+            stream.last_id = stream.entries.last_id().map_or(*last_id, |last| last.max(*last_id));
             stream.max_deleted = *max_deleted;
             stream.max_hole = stream.max_hole.max(*max_deleted);
             stream.entries_added = *entries_added;
@@ -306,7 +309,7 @@ fn change(state: &mut State, record: &Record<'_>, context: &Context) {
             let Some(Stream { entries, groups, .. }) = stream(state, *at, context, Touch::No) else { return };
             let Some(group) = groups.get_mut(*group).map(Arc::make_mut) else { return };
             let let_go = group.set_position(*position, *entries_read);
-            for hold in holds.iter() {
+            for hold in holds.iter().filter(|hold| hold.id <= *position) {
                 group.hold(hold.id, hold.deliveries, entries);
             }
             let_go.into_iter().for_each(|list| state.garbage.pel(list));
@@ -321,6 +324,7 @@ fn change(state: &mut State, record: &Record<'_>, context: &Context) {
             if !*no_ack {
                 // In order of their times they came; the list is by ID.
                 given.sort_unstable();
+                given.dedup();
                 group.deliver(&given, of, *now_ms);
                 group.hold_keys(given.iter().copied(), entries);
             }

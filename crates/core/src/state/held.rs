@@ -344,10 +344,17 @@ impl Held {
     }
 
     /// Reads what [`Held::encode_keys`] wrote, behind what is held.
-    pub fn decode_keys(&mut self, mut reader: Reader<'_>) -> Result<(), Corrupt> {
+    pub fn decode_keys(
+        &mut self,
+        mut reader: Reader<'_>,
+        is_pending: impl Fn(StreamId) -> bool,
+    ) -> Result<(), Corrupt> {
         const WHAT: &str = "keys of a consumer group";
         for _ in 0..reader.count(WHAT)? {
             let (id, key) = (reader.id(WHAT)?, reader.bytes(WHAT)?);
+            if self.knows_pending(id) || !is_pending(id) {
+                return Err(Corrupt { what: WHAT });
+            }
             self.pending_put(id, key);
         }
         for _ in 0..reader.count(WHAT)? {

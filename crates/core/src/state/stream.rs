@@ -329,7 +329,18 @@ impl Stream {
                 return Err(Corrupt { what: "more than a part of a stream holds" });
             }
         }
+        stream.check_parts()?;
         Ok(stream)
+    }
+
+    /// Do the parts of a stream that was read fit together?
+    fn check_parts(&self) -> Result<(), Corrupt> {
+        let is_there = |id| self.entries.contains(id);
+        let fits = self.entries.last_id().is_none_or(|last| last <= self.last_id)
+            && self.max_hole >= self.max_deleted
+            && self.groups.values().all(|group| group.held().iter().all(is_there))
+            && self.delays().is_none_or(|all| all.range(StreamId::MIN).all(|(id, _)| is_there(id)));
+        if fits { Ok(()) } else { Err(Corrupt { what: "parts of a stream that do not fit together" }) }
     }
 
     /// Every invariant.

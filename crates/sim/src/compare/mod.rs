@@ -67,7 +67,7 @@ pub fn play_seed(seed: u64, steps: usize, setup: &Setup) -> Result<usize, String
 }
 
 /// The process, which has nothing to tell.
-struct Process;
+pub(crate) struct Process;
 
 impl Host for Process {
     fn info(&self, _: &str, _: &mut Vec<u8>) {}
@@ -136,7 +136,7 @@ pub fn play(steps: &[Step], setup: &Setup) -> Result<usize, Failure> {
     Ok(world.commands)
 }
 
-fn encode(words: &[Vec<u8>]) -> Vec<u8> {
+pub(crate) fn encode(words: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
     for word in words {
         bytes.extend(format!("${}\r\n", word.len()).into_bytes());

@@ -32,8 +32,9 @@ use crate::resp::{Address, Client};
 use crate::server::Server;
 use owner::{Abilities, Owner};
 use pipeline::Pipeline;
-use random::Random;
+pub(crate) use random::Random;
 use shared::Shared;
+pub(crate) use view::{ask, field, int, items};
 
 const OWNERS: u64 = 3;
 const PIPELINES: u64 = 2;

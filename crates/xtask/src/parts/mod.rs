@@ -8,6 +8,7 @@ mod context;
 mod crash;
 mod programs;
 mod sim;
+mod soak;
 mod workspace;
 
 pub use context::{Context, cargo, run_or_explain};
@@ -65,6 +66,7 @@ pub const PARTS: &[Part] = &[
     part("field", "field cases; reload is kill -9 and a restart", cases::field),
     part("crash", "kill -9 under load: what was acknowledged is kept", crash::crash),
     part("sim", "whole lives in virtual time: crashes, faults, every reply right and none lost", sim::sim),
+    part("soak", "some seconds of work with restarts: every entry accounted for", soak::soak),
     part("players", "the players give the known results on Redis 8.2.3", cases::players),
     part("compat", "random commands to the server and to Redis 8.2.3, replies compared", cases::compat),
     part("redis-cli", "redis-cli and redis-benchmark against the server", programs::redis_cli),

@@ -2,7 +2,10 @@
 
 use super::World;
 use super::delays::{Journal, ids_in};
+use crate::command::args::Args;
 use crate::engine::blocked::ClientIndex;
+use crate::id::StreamId;
+use crate::record::{At, Fields, Record};
 use crate::state::keyspace::Value;
 
 /// A stream `s` with `delayed` entries that group `g` does not get yet, and one behind them that it may have.
@@ -655,4 +658,18 @@ fn groups_free_their_keys_and_streams_are_swept_in_turn() {
     assert_eq!(before, (":2501|".into(), ":2501|".into()));
     (0..2).for_each(|_| world.pass(0));
     assert_eq!((world.say("xlen a"), world.say("xlen b")), (":2001|".into(), ":2001|".into()));
+}
+
+#[test]
+fn a_stream_that_is_still_too_long_when_the_server_ends_is_put_right_after_the_restart() {
+    let mut world = World::new();
+    world.talk(&[("xadd s 1-0 f v", "$3|1-0|"), ("xcfgset s maxlen 1", "+OK|")]);
+    world.pass(1);
+    // The log ends behind an entry, before what was to make room for it.
+    let (at, bytes) = (At { db: 0, key: b"s" }, b"fv");
+    let fields = Fields::Args(Args::new(bytes, &[(0, 1), (1, 2)]));
+    world.engine.replay(&Record::Add { at, id: StreamId::new(2, 0), fields }, 1);
+    world.survives();
+    world.pass(1);
+    world.talk(&[("xrange s - +", "*1|*2|$3|2-0|*2|$1|f|$1|v|")]);
 }
