@@ -372,6 +372,16 @@ impl SnapshotReader {
         self.now_ms
     }
 
+    /// A log was kept when it was taken.
+    pub fn with_log(&self) -> bool {
+        self.with_log
+    }
+
+    /// Length of the file.
+    pub fn len_bytes(&self) -> u64 {
+        self.len_bytes
+    }
+
     /// The next chunk, as it was written; `None` when all have been read and the footer agrees with them.
     pub fn next_chunk(&mut self) -> Result<Option<&[u8]>, SnapshotError> {
         if self.is_complete {

@@ -216,7 +216,7 @@ impl Reader<'_> {
         }
         let mut ends_in_damage = false;
         let mut pieces = segment.pieces();
-        while let Some(piece) = pieces.next() {
+        for piece in pieces.by_ref() {
             match piece {
                 Piece::Frame { position, now_ms, payload, .. } => {
                     for index in self.open.drain(..) {

@@ -24,7 +24,7 @@ use impel_core::record::{Record, TAGS};
 use impel_core::state::codec::{Corrupt, Reader};
 
 use super::reading::{Event, read_log};
-use super::{Counts, Damage, Report, SnapshotFault, counts, empty_engine, missing_end};
+use super::{Counts, Damage, Report, SnapshotFault, counts, empty_engine, missing_end, total};
 use crate::disk::{DataDir, DiskError};
 use crate::image::{Decoder, Encoder};
 use crate::snapshots::{self, SnapshotError};
@@ -366,7 +366,7 @@ impl<'d> Salvage<'d> {
         let state = self.engine.state();
         let (position, now_ms) = (self.position, state.last_ms);
         self.done.digest = invariants::digest(state).hex();
-        self.done.counts = counts(state).iter().fold(Counts::default(), |sum, (_, counts)| sum.plus(*counts));
+        self.done.counts = total(&counts(state));
         self.done.position = position;
         // As if no log had been kept: none belongs to it.
         let mut writer = snapshots::create(target, position, now_ms, false)?;
