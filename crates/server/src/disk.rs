@@ -45,8 +45,10 @@ pub trait Disk: Send + Sync {
     /// until the guard is dropped or the process ends.
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn LockGuard>>>;
     /// Keeps everybody from taking the lock on a file, which must be there, without writing anything; others may do so at the
-    /// same time. `None`: somebody holds the lock.
-    fn share_lock(&self, path: &Path) -> io::Result<Option<Box<dyn LockGuard>>>;
+    /// same time. `None`: somebody holds the lock. A disk that has no such thing takes the lock itself.
+    fn share_lock(&self, path: &Path) -> io::Result<Option<Box<dyn LockGuard>>> {
+        self.lock(path)
+    }
 }
 
 /// What holds a lock; dropping it lets go.

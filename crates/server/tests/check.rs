@@ -6,6 +6,7 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use support::{IMPEL, Reply, Server};
 
@@ -164,4 +165,32 @@ fn a_command_line_that_is_wrong_is_code_64() {
     let output = Command::new(IMPEL).arg("./check").current_dir(folder.path()).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8(output.stderr).unwrap().contains("./check:1"));
+}
+
+#[test]
+fn a_server_under_load_is_never_called_damaged() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let server = Server::start(folder.path(), &["--log-segment-bytes", "1mb"]);
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut client = server.client();
+            let mut n = 0;
+            while !is_over.load(Ordering::SeqCst) {
+                n += 1;
+                client.ask(&["XADD", "s", "MAXLEN", "100", &format!("{n}-1"), "value", &"x".repeat(n * 37 % 20_000)]);
+                if n % 300 == 0 {
+                    client.ask(&["SAVE"]);
+                }
+            }
+        });
+        for round in 0..15 {
+            let (code, page, error) = check(&[&data]);
+            is_over.fetch_or(code != 0 || round == 14, Ordering::SeqCst);
+            assert_eq!(code, 0, "round {round}: {page}{error}");
+        }
+    });
+    server.stop();
+    assert_eq!(check(&[&data]).0, 0);
 }

@@ -102,7 +102,8 @@ fn a_full_disk_ends_the_server_and_with_room_it_goes_on() {
 fn a_snapshot_that_does_not_fit_is_an_error_and_the_server_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let Some(_volume) = Volume::mount(&folder.path().join("data"), "8m") else { return };
-    let server = Server::start(folder.path(), &["--log-segment-bytes", "1mb"]);
+    let options = ["--log-segment-bytes", "1mb"];
+    let server = Server::start(folder.path(), &options);
     let mut client = server.client();
     let value = "x".repeat(100_000);
     (1..30).for_each(|n| drop(client.ask(&["XADD", "s", &format!("{n}-1"), "value", &value])));
@@ -119,7 +120,7 @@ fn a_snapshot_that_does_not_fit_is_an_error_and_the_server_goes_on() {
     assert_eq!(client.ask(&["SAVE"]), Reply::Simple("OK".into()));
     assert_eq!(info(&mut client, "rdb_last_bgsave_status"), "ok");
     server.kill();
-    let server = Server::start(folder.path(), &[]);
+    let server = Server::start(folder.path(), &options);
     assert_eq!(server.client().ask(&["XLEN", "s"]), Reply::Int(30));
 }
 
@@ -235,10 +236,6 @@ impl Disk for Failing {
 
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn LockGuard>>> {
         RealDisk.lock(path)
-    }
-
-    fn share_lock(&self, path: &Path) -> io::Result<Option<Box<dyn LockGuard>>> {
-        RealDisk.share_lock(path)
     }
 }
 

@@ -20,7 +20,9 @@ mod tests;
 
 use std::error::Error;
 use std::fmt;
+use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::thread;
 
 use impel_core::check as invariants;
 use impel_core::engine::Engine;
@@ -182,7 +184,7 @@ pub struct StateReport {
 impl StateReport {
     /// All databases together.
     pub fn total(&self) -> Counts {
-        self.databases.iter().fold(Counts::default(), |sum, (_, counts)| sum.plus(*counts))
+        total(&self.databases)
     }
 }
 
@@ -262,20 +264,23 @@ pub fn examine(
     folder: &str,
     tell: &mut dyn FnMut(&str),
 ) -> Result<Report, CheckError> {
-    let mut looks = 1;
-    loop {
-        match examine_once(dir, holder, folder, tell) {
-            // A server at work removes files and closes segments.
-            Err(CheckError::Disk(error)) if holder == Holder::Server && looks < LOOKS_MAX && has_moved(&error) => {
-                looks += 1;
-            }
-            result => return result,
+    for _ in 1..LOOKS_MAX {
+        let result = examine_once(dir, holder, folder, tell);
+        if holder != Holder::Server || !has_moved(&result) {
+            return result;
         }
     }
+    examine_once(dir, holder, folder, tell)
 }
 
-fn has_moved(error: &DiskError) -> bool {
-    matches!(error.source.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::UnexpectedEof)
+/// May what was found come from a server that removed snapshots and segments, or closed some, while they were read?
+fn has_moved(result: &Result<Report, CheckError>) -> bool {
+    match result {
+        Ok(report) => report.damage.iter().any(|damage| damage.bytes.is_none()),
+        Err(CheckError::Disk(error)) => {
+            matches!(error.source.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::UnexpectedEof)
+        }
+    }
 }
 
 /// What a start would decide. Of a directory in which a server works, what is found twice: a commit that is being written
@@ -307,23 +312,26 @@ fn examine_once(
 ) -> Result<Report, CheckError> {
     tell("looking at it as a start does");
     let outlook = outlook(dir, holder)?;
-    let mut damage = Vec::new();
-    let snapshots = examine_snapshots(dir, &mut damage, tell)?;
-
     let base = outlook.base;
     let mut follow = Follow::from(base);
     let mut refusal = outlook.refusal.as_ref().map(ToString::to_string);
+    let mut loaded = None;
     if let Some(info) = &outlook.snapshot {
         tell("loading the newest good snapshot");
-        match startup::restore(dir, info.position, &mut follow.engine) {
-            Ok(()) => {}
-            Err(StartupError::Snapshot(SnapshotError::Disk(error))) => return Err(error.into()),
-            Err(error) => {
-                refusal.get_or_insert_with(|| format!("not starting: {error}"));
-                follow.is_stopped = true;
-            }
+        let contents = startup::restore(dir, info.position, &mut follow.engine).map(|()| SnapshotContents {
+            now_ms: info.now_ms,
+            with_log: info.with_log,
+            len_bytes: info.len_bytes,
+            counts: total(&counts(follow.engine.state())),
+        });
+        if let Err(error) = &contents {
+            refusal.get_or_insert_with(|| format!("not starting: {error}"));
+            follow.is_stopped = true;
         }
+        loaded = Some(contents);
     }
+    let mut damage = Vec::new();
+    let snapshots = examine_snapshots(dir, loaded, base, &mut damage, tell)?;
     let log = read_log(dir, base, true, holder, &mut |event| follow.event(event), tell)?;
     if let (None, Some((position, error))) = (&refusal, follow.unusable) {
         refusal = Some(format!(
@@ -404,6 +412,8 @@ fn leftovers(dir: &DataDir) -> Result<Vec<String>, DiskError> {
 
 fn examine_snapshots(
     dir: &DataDir,
+    mut base: Option<Result<SnapshotContents, StartupError>>,
+    base_position: u64,
     damage: &mut Vec<Damage>,
     tell: &mut dyn FnMut(&str),
 ) -> Result<Vec<SnapshotReport>, DiskError> {
@@ -411,7 +421,9 @@ fn examine_snapshots(
     for position in snapshots::list(dir)? {
         tell(&format!("reading the snapshot at position {position}"));
         let path = snapshots::snapshot_path(dir, position);
-        let contents = match examine_snapshot(dir, position) {
+        // That one has been read.
+        let known = if position == base_position { base.take() } else { None };
+        let contents = match known.unwrap_or_else(|| examine_snapshot(dir, position)) {
             Ok(contents) => Ok(contents),
             Err(StartupError::Snapshot(SnapshotError::Disk(error))) => return Err(error),
             Err(StartupError::Snapshot(SnapshotError::Damaged { offset, what, .. })) => {
@@ -435,14 +447,14 @@ fn examine_snapshots(
 }
 
 fn examine_snapshot(dir: &DataDir, position: u64) -> Result<SnapshotContents, StartupError> {
-    let info = snapshots::check(dir, position)?;
     let mut reader = snapshots::read(dir, position)?;
     let (mut decoder, mut counts) = (Decoder::default(), Counts::default());
     while let Some(chunk) = reader.next_chunk()? {
         decoder.chunk(chunk, |key| counts.add(&key.value))?;
     }
     decoder.finish()?;
-    Ok(SnapshotContents { now_ms: info.now_ms, with_log: info.with_log, len_bytes: info.len_bytes, counts })
+    let (now_ms, with_log, len_bytes) = (reader.now_ms(), reader.with_log(), reader.len_bytes());
+    Ok(SnapshotContents { now_ms, with_log, len_bytes, counts })
 }
 
 /// From where else the log leads to the same state: the oldest whole snapshot before `base` that it reaches back to, or its
@@ -550,15 +562,25 @@ impl Follow {
 
     fn report(&self) -> StateReport {
         let state = self.engine.state();
+        // Both look at every entry: each has a processor to itself where there are two.
+        let (digest, fault) = thread::scope(|scope| {
+            let digest = scope.spawn(|| invariants::digest(state).hex());
+            let fault = invariants::check(state).err();
+            (digest.join(), fault)
+        });
         StateReport {
             position: self.position,
             commits: self.commits,
             records: self.records,
             databases: counts(state),
-            digest: invariants::digest(state).hex(),
-            fault: invariants::check(state).err(),
+            digest: digest.unwrap_or_else(|panic| resume_unwind(panic)),
+            fault,
         }
     }
+}
+
+fn total(databases: &[(usize, Counts)]) -> Counts {
+    databases.iter().fold(Counts::default(), |sum, (_, counts)| sum.plus(*counts))
 }
 
 fn counts(state: &State) -> Vec<(usize, Counts)> {

@@ -24,7 +24,7 @@ use impel_core::record::{Record, TAGS};
 use impel_core::state::codec::{Corrupt, Reader};
 
 use super::reading::{Event, read_log};
-use super::{Counts, Damage, Report, SnapshotFault, counts, missing_end};
+use super::{Counts, Damage, Report, SnapshotFault, counts, missing_end, total};
 use crate::disk::{DataDir, DiskError};
 use crate::image::Decoder;
 use crate::offline;
@@ -364,7 +364,7 @@ impl<'d> Salvage<'d> {
         let state = self.engine.state();
         let position = self.position;
         self.done.digest = invariants::digest(state).hex();
-        self.done.counts = counts(state).iter().fold(Counts::default(), |sum, (_, counts)| sum.plus(*counts));
+        self.done.counts = total(&counts(state));
         self.done.position = position;
         offline::write(&mut self.engine, position, target)?;
         Ok(self.done)

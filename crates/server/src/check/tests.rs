@@ -513,3 +513,51 @@ fn any_damage_is_told_as_a_start_takes_it_and_repaired_but_for_itself() {
     }
     assert!(refused > 100 && complete > 50, "{refused} refused, {complete} complete");
 }
+
+/// A directory that an earlier version wrote, with every kind of record.
+fn fixture() -> Files {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/format-1/data");
+    let mut files = Files::new();
+    for folder in ["log", "snapshots"] {
+        for entry in std::fs::read_dir(root.join(folder)).unwrap() {
+            let entry = entry.unwrap();
+            let path = Path::new(DATA).join(folder).join(entry.file_name());
+            files.insert(path, std::fs::read(entry.path()).unwrap());
+        }
+    }
+    files
+}
+
+/// Every commit of it is lost once, alone and with some of those behind it, with a snapshot before it and without: what a
+/// repair makes of the rest is whole.
+#[test]
+fn whatever_kind_of_record_is_lost_the_rest_is_put_together_again() {
+    let whole = fixture();
+    let segment = whole.keys().find(|path| path.starts_with("/data/log")).unwrap().clone();
+    let (dir, _) = DataDir::look(Arc::new(disk_of(&whole)), Path::new(DATA)).unwrap();
+    let pieces = inspect::Segment::read(&dir, 0, Vec::new()).unwrap();
+    let offsets: Vec<usize> = pieces
+        .pieces()
+        .map(|piece| match piece {
+            inspect::Piece::Frame { offset, .. } => offset as usize,
+            inspect::Piece::Damage { .. } => panic!("a fixture is whole"),
+        })
+        .collect();
+    for with_snapshot in [true, false] {
+        let mut files = whole.clone();
+        files.retain(|path, _| with_snapshot || *path == segment);
+        let mut left_out = 0;
+        for first in 0..offsets.len() {
+            // Alone; every second one from there; every third; every seventh.
+            for step in [offsets.len(), 2, 3, 7] {
+                let mut damaged = files.clone();
+                let bytes = damaged.get_mut(&segment).unwrap();
+                offsets[first..].iter().step_by(step).for_each(|&offset| bytes[offset + 28] ^= 0x55);
+                let (repaired, _) = mend(&damaged).unwrap();
+                assert_eq!(repaired.given_up, None, "commit {first} and every {step}. behind it: {repaired:?}");
+                left_out += repaired.left_out;
+            }
+        }
+        assert!(left_out > 100, "{left_out}");
+    }
+}
