@@ -28,7 +28,7 @@ pub fn line(text: &str) -> Vec<Vec<u8>> {
 }
 
 fn key(random: &mut Random) -> &'static str {
-    random.pick(&["a", "a", "b", "c", "t", "t", "u"])
+    random.pick::<&str>(&["a", "a", "b", "c", "t", "t", "u"])
 }
 
 /// What a peer with a nature of its own sends: one listens, one wants no replies now and then.
