@@ -170,7 +170,7 @@ fn nothing_nests_too_deeply() {
             assert_eq!(items.len(), 1);
             (reply, depth) = (&items[0], depth + 1);
         }
-        assert!(depth == 1000 && matches!(reply, Reply::Error(_)), "{depth} {reply:?}");
+        assert_eq!((depth, reply), (1001, &error("ERR reached lua stack limit")));
     }
     watch.end(300 * MIB);
 }
@@ -216,7 +216,8 @@ fn hello_with_anything() {
 
 #[test]
 fn numbers_at_the_ends_of_their_ranges() {
-    let (_folder, server) = server(&[]);
+    // Nothing is slow enough for the log of what was.
+    let (_folder, server) = server(&["--slowlog-log-slower-than", "-1"]);
     let watch = Watch::begin("numbers at the ends of their ranges", &server);
     let mut client = server.client();
     for n in 1..=5 {
@@ -254,7 +255,7 @@ fn numbers_at_the_ends_of_their_ranges() {
         (&["XTRIM", "s", "MAXLEN", "-1"], error("ERR The MAXLEN argument must be >= 0.")),
         (&["XAUTOCLAIM", "s", "g", "c", "0", "0", "COUNT", MOST], error("ERR COUNT must be > 0")),
         (&["XAUTOCLAIM", "s", "g", "c", "0", "0", "COUNT", "0"], error("ERR COUNT must be > 0")),
-        (&["SELECT", OVER], error("ERR invalid DB index")),
+        (&["SELECT", OVER], not_integer.clone()),
         (&["SELECT", "16"], error("ERR DB index is out of range")),
         (&["SELECT", "-1"], error("ERR DB index is out of range")),
         (&["EXPIRE", "s", MOST], error("ERR invalid expire time in 'expire' command")),

@@ -153,7 +153,7 @@ pub fn minimize(program: &Path, target: &Target) -> Result<usize, String> {
     let _none_before = fs::remove_dir_all(&small);
     fs::create_dir_all(&small).map_err(|e| format!("{}: {e}", small.display()))?;
     let mut merge = fuzzer(program, target);
-    merge.arg("-set_cover_merge=1").arg(&small).arg(&folder).arg(corpus(target));
+    merge.arg("-merge=1").arg(&small).arg(&folder).arg(corpus(target));
     run_or_explain("fuzz-minimize", &mut merge, PATIENCE)?;
     let mut inputs = Vec::new();
     for entry in fs::read_dir(&small).map_err(|e| e.to_string())?.flatten() {

@@ -10,8 +10,6 @@ use super::{Reply, Server};
 
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(3);
-/// The answer to a PING may take this long when a whole machine is busy with other tests; what it took is printed.
-const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 
 pub const MIB: u64 = 1 << 20;
 
@@ -42,7 +40,8 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Watches a server from now on.
+/// Watches a server from now on. That the bystander is answered is asserted (its client waits as long as any here), not how
+/// fast: what it took is printed.
 pub struct Watch {
     name: &'static str,
     over: Arc<AtomicBool>,
@@ -97,7 +96,7 @@ impl Watch {
             grown_bytes as f64 / MIB as f64,
             longest.as_secs_f64() * 1000.0
         );
-        assert!(answers > 0 && longest < ANSWER_WITHIN, "{}: {answers} answers, {longest:?}", self.name);
+        assert!(answers > 0, "{}: nothing was asked", self.name);
         assert!(grown_bytes <= grown_max_bytes, "{}: {grown_bytes} bytes are more than {grown_max_bytes}", self.name);
     }
 }

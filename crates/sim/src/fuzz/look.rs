@@ -35,6 +35,21 @@ pub fn turn<T>(engine: &mut Engine, now_ms: u64, what: impl FnOnce(&mut Engine, 
 /// Invariants, and the way through a snapshot.
 pub fn check_state(engine: &mut Engine) {
     check::check(engine.state()).unwrap_or_else(|why| panic!("{why}"));
+    check_snapshot(engine);
+}
+
+/// As [`check_state`], of a state that was read from bytes that may not be ours. One invariant is not asked of it: that a block
+/// of entries is packed in the one way in which we pack. Finding out would mean packing everything anew at each start, and
+/// nothing depends on it.
+pub fn check_foreign(engine: &mut Engine) {
+    match check::check(engine.state()) {
+        Err(why) if why.ends_with("packing its entries anew gives other bytes") => {}
+        Err(why) => panic!("{why}"),
+        Ok(()) => check_snapshot(engine),
+    }
+}
+
+fn check_snapshot(engine: &mut Engine) {
     let digest = check::digest(engine.state());
     let mut again = through_snapshot(engine);
     check::check(again.state()).unwrap_or_else(|why| panic!("after a snapshot: {why}"));
@@ -63,8 +78,8 @@ pub fn through_snapshot(engine: &mut Engine) -> Engine {
     again
 }
 
-/// Carries out a little of everything on the state that there is.
-pub fn work_on(engine: &mut Engine, now_ms: u64) {
+/// Carries out a little of everything on the state that there is, and checks it then.
+pub fn work_on(engine: &mut Engine, now_ms: u64, check: fn(&mut Engine)) {
     let mut keys: Vec<(usize, Vec<u8>)> = Vec::new();
     for (number, db) in engine.state().databases().iter().enumerate() {
         keys.extend(db.iter().map(|(key, _)| (number, key.to_vec())).take(KEYS_MAX - keys.len().min(KEYS_MAX)));
@@ -103,7 +118,7 @@ pub fn work_on(engine: &mut Engine, now_ms: u64) {
         }
     }
     turn(engine, now_ms.saturating_add(10), Engine::tick);
-    check_state(engine);
+    check(engine);
 }
 
 fn say_line(engine: &mut Engine, me: usize, now_ms: u64, line: &str, key: &[u8], group: &[u8]) {

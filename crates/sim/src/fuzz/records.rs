@@ -26,5 +26,5 @@ pub fn run(data: &[u8]) {
     }
     while engine.free_one() {}
     look::check_state(&mut engine);
-    look::work_on(&mut engine, START_MS);
+    look::work_on(&mut engine, START_MS, look::check_state);
 }

@@ -18,8 +18,8 @@ pub fn run(data: &[u8]) {
         .try_for_each(|chunk| decoder.chunk(chunk, |key| engine.restore(key, 0)))
         .and_then(|()| decoder.finish());
     // What came before the error is a beginning of a state; a start that meets one goes no further.
-    look::check_state(&mut engine);
+    look::check_foreign(&mut engine);
     if fine.is_ok() {
-        look::work_on(&mut engine, START_MS);
+        look::work_on(&mut engine, START_MS, look::check_foreign);
     }
 }
