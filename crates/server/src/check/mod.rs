@@ -10,6 +10,7 @@
 //!
 //! It must never write, and never call whole what a start would refuse.
 
+mod counts;
 pub mod json;
 pub mod page;
 mod reading;
@@ -28,7 +29,6 @@ use impel_core::check as invariants;
 use impel_core::engine::Engine;
 use impel_core::record::Record;
 use impel_core::state::codec::{Corrupt, Reader};
-use impel_core::state::keyspace::{State, Value};
 
 use crate::disk::{DataDir, DiskError, Holder};
 use crate::image::Decoder;
@@ -38,7 +38,10 @@ use crate::offline;
 use crate::snapshots::{self, SnapshotError};
 use crate::startup::{self, StartupError};
 
+pub use counts::Counts;
 pub use reading::{Damage, SegmentReport};
+
+use counts::{counts, total};
 use reading::{Event, read_log};
 
 /// How often a directory is looked at anew when a server changes it meanwhile.
@@ -70,42 +73,6 @@ impl Error for CheckError {
 impl From<DiskError> for CheckError {
     fn from(error: DiskError) -> Self {
         CheckError::Disk(error)
-    }
-}
-
-/// How much there is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Counts {
-    /// Keys, also those whose time is over.
-    pub keys: u64,
-    /// Streams among them.
-    pub streams: u64,
-    /// Entries in them.
-    pub entries: u64,
-    /// Groups.
-    pub groups: u64,
-    /// Entries pending in groups.
-    pub pending: u64,
-}
-
-impl Counts {
-    fn add(&mut self, value: &Value) {
-        self.keys += 1;
-        if let Value::Stream(stream) = value {
-            self.streams += 1;
-            self.entries += stream.entries.len();
-            self.groups += stream.groups.len() as u64;
-            self.pending += stream.groups.values().map(|group| group.pel().len()).sum::<u64>();
-        }
-    }
-
-    fn plus(mut self, other: Counts) -> Counts {
-        self.keys += other.keys;
-        self.streams += other.streams;
-        self.entries += other.entries;
-        self.groups += other.groups;
-        self.pending += other.pending;
-        self
     }
 }
 
@@ -577,20 +544,6 @@ impl Follow {
             fault,
         }
     }
-}
-
-fn total(databases: &[(usize, Counts)]) -> Counts {
-    databases.iter().fold(Counts::default(), |sum, (_, counts)| sum.plus(*counts))
-}
-
-fn counts(state: &State) -> Vec<(usize, Counts)> {
-    let mut found = Vec::new();
-    for (number, db) in state.databases().iter().enumerate().filter(|(_, db)| !db.is_empty()) {
-        let mut counts = Counts::default();
-        db.iter().for_each(|(_, slot)| counts.add(&slot.value));
-        found.push((number, counts));
-    }
-    found
 }
 
 fn decode_all(payload: &[u8]) -> Result<(), Corrupt> {
