@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use super::{FAILED, check_outside, expect_data, path, print, usage};
+use super::{FAILED, check_outside, expect_data, path, print, understood, usage};
 use crate::backup::{self, Report};
 use crate::disk::{Disk, RealDisk};
 
@@ -57,13 +57,9 @@ fn parse(words: &[Vec<u8>]) -> Result<Option<Arguments>, String> {
 
 /// Runs it.
 pub fn run(words: &[Vec<u8>]) -> ExitCode {
-    let arguments = match parse(words) {
-        Ok(Some(arguments)) => arguments,
-        Ok(None) => {
-            print(HELP);
-            return ExitCode::SUCCESS;
-        }
-        Err(what) => return usage(NAME, &what),
+    let arguments = match understood(NAME, HELP, parse(words)) {
+        Ok(arguments) => arguments,
+        Err(code) => return code,
     };
     let Arguments { from, to, keep_ms } = arguments;
     if let Err(what) = expect_data(&from).and_then(|()| check_outside(&from, &to)) {

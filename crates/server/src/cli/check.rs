@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{FAILED, check_target, expect_data, path, print, usage};
+use super::{FAILED, check_target, expect_data, path, print, understood, usage};
 use crate::check::{self, Report, Verdict, json, page, repair};
 use crate::disk::{DataDir, Holder, RealDisk};
 
@@ -42,18 +42,14 @@ struct Arguments {
     repair: Option<PathBuf>,
 }
 
-enum Wanted {
-    Help,
-    Check(Arguments),
-}
-
-fn parse(words: &[Vec<u8>]) -> Result<Wanted, String> {
+/// `None`: help is wanted.
+fn parse(words: &[Vec<u8>]) -> Result<Option<Arguments>, String> {
     let mut dir = None;
     let mut arguments = Arguments::default();
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match &word[..] {
-            b"--help" | b"-h" => return Ok(Wanted::Help),
+            b"--help" | b"-h" => return Ok(None),
             b"--json" => arguments.json = true,
             b"--repair" => match words.next() {
                 Some(word) => arguments.repair = Some(path(word)),
@@ -65,18 +61,14 @@ fn parse(words: &[Vec<u8>]) -> Result<Wanted, String> {
         }
     }
     arguments.dir = dir.ok_or("which directory?")?;
-    Ok(Wanted::Check(arguments))
+    Ok(Some(arguments))
 }
 
 /// Runs it.
 pub fn run(words: &[Vec<u8>]) -> ExitCode {
-    let arguments = match parse(words) {
-        Ok(Wanted::Help) => {
-            print(HELP);
-            return ExitCode::SUCCESS;
-        }
-        Ok(Wanted::Check(arguments)) => arguments,
-        Err(what) => return usage(NAME, &what),
+    let arguments = match understood(NAME, HELP, parse(words)) {
+        Ok(arguments) => arguments,
+        Err(code) => return code,
     };
     let dir = &arguments.dir;
     if let Err(what) = expect_data(dir) {

@@ -66,6 +66,18 @@ pub(crate) fn print(text: &str) {
     let _ = io::stdout().write_all(text.as_bytes());
 }
 
+/// The arguments of the command `name`, or the exit code for who asks for help (`None`) or has got them wrong.
+fn understood<T>(name: &str, help: &str, parsed: Result<Option<T>, String>) -> Result<T, ExitCode> {
+    match parsed {
+        Ok(Some(arguments)) => Ok(arguments),
+        Ok(None) => {
+            print(help);
+            Err(ExitCode::SUCCESS)
+        }
+        Err(what) => Err(usage(name, &what)),
+    }
+}
+
 /// Says what is wrong with the command line of the command `name`.
 fn usage(name: &str, what: &str) -> ExitCode {
     eprintln!("impel {name}: {what} (impel {name} --help)");

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use super::{FAILED, check_target, expect_data, path, print, usage};
+use super::{FAILED, check_target, expect_data, path, print, understood, usage};
 use crate::calendar::{self, timestamp};
 use crate::disk::{DataDir, RealDisk};
 use crate::offline;
@@ -67,13 +67,9 @@ fn parse(words: &[Vec<u8>]) -> Result<Option<Arguments>, String> {
 
 /// Runs it.
 pub fn run(words: &[Vec<u8>]) -> ExitCode {
-    let arguments = match parse(words) {
-        Ok(Some(arguments)) => arguments,
-        Ok(None) => {
-            print(HELP);
-            return ExitCode::SUCCESS;
-        }
-        Err(what) => return usage(NAME, &what),
+    let arguments = match understood(NAME, HELP, parse(words)) {
+        Ok(arguments) => arguments,
+        Err(code) => return code,
     };
     let Arguments { from, to, moment } = &arguments;
     if let Err(what) = expect_data(from).and_then(|()| check_target(from, to)) {
