@@ -12,9 +12,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::disk::{DataDir, DataDirError, Disk, DiskError};
+use crate::disk::{DataDir, DataDirError, Disk, DiskError, read_note, write_note};
 use crate::log::copy::{self, CopyError, Segments};
-use crate::log::{self, OpenError, Recovery};
+use crate::log::{self, OpenError, Recovery, gaps};
 use crate::snapshots::{self, Keep, SnapshotError, SnapshotReader};
 
 /// The server may remove files between the moment they are listed and the moment they are opened, when it has taken a
@@ -23,8 +23,9 @@ const LOOKS: u32 = 20;
 
 /// Snapshots kept in the copy beside the newest one, whatever is asked for.
 const OLDER_KEPT: usize = 1;
-/// See [`Keep::apart_ms`].
-const HISTORY_PARTS: u64 = 4;
+
+/// The file in a copy with the identity of what was copied.
+const BACKUP_OF: &str = "backup-of";
 
 /// Why a backup failed. What the folder held before can still be used.
 #[derive(Debug)]
@@ -50,6 +51,8 @@ pub enum BackupError {
         /// A file there that does not agree with the one of the same name here.
         path: PathBuf,
     },
+    /// The newest snapshot is damaged, and the log does not reach it.
+    Lacking(SnapshotError),
     /// Files went faster than they could be opened.
     Restless,
     /// The copy is not what a server could start on.
@@ -72,6 +75,9 @@ impl fmt::Display for BackupError {
                 "{} is damaged, or not from the server that is copied now: nothing was written over it; copy to another folder",
                 path.display()
             ),
+            BackupError::Lacking(error) => {
+                write!(f, "{error}, and the log does not reach that far: `impel check` says what is whole")
+            }
             BackupError::Restless => write!(f, "files came and went while they were being opened: try again"),
             BackupError::Unusable(error) => write!(f, "the copy cannot be used: {error}"),
         }
@@ -117,33 +123,47 @@ pub struct Report {
 /// milliseconds is removed afterwards; otherwise it is only ever added to.
 pub fn run(disk: &Arc<dyn Disk>, from: &Path, to: &Path, keep_ms: Option<u64>) -> Result<Report, BackupError> {
     let (source, _) = DataDir::look(disk.clone(), from)?;
-    let (mut readers, segments, mut notes) = open_all(&source)?;
+    let Found { mut readers, segments, mut damaged } = open_all(&source)?;
+    let mut notes = Vec::new();
     if readers.is_empty() && segments.is_empty() {
         return Err(BackupError::Nothing { path: from.to_owned() });
     }
     let target = DataDir::open(disk.clone(), to).map_err(BackupError::Target)?;
+    know_each_other(&source, &target)?;
     crate::disk::remove_unfinished(target.disk(), target.log())?;
     snapshots::remove_unfinished(&target)?;
 
     // The log first: a snapshot must not be there before the log that reaches it.
     let newest = readers.last().map_or(0, SnapshotReader::position);
     let copied = segments.copy_to(&target, newest)?;
+    if let Some(gap) = copied.gap {
+        gaps::add(&target, gap)?;
+    }
     let mut report_bytes = copied.len_bytes;
     let mut new_snapshots = 0;
     for reader in &mut readers {
         match copy_snapshot(reader, &target) {
             Ok(0) => {}
             Ok(len_bytes) => (new_snapshots, report_bytes) = (new_snapshots + 1, report_bytes + len_bytes),
-            Err(SnapshotError::Disk(error)) => return Err(error.into()),
-            Err(error) => notes.push(format!("not copied: {error}")),
+            Err(CopySnapshotError::Another(path)) => return Err(BackupError::AnotherLog { path }),
+            Err(CopySnapshotError::Snapshot(SnapshotError::Disk(error))) => return Err(error.into()),
+            Err(CopySnapshotError::Snapshot(error)) => damaged.push((reader.position(), error)),
         }
     }
     let (_, recovery) = log::open_to_read(&target).map_err(BackupError::Unusable)?;
+    for (position, error) in damaged {
+        // Without it something that was durable is missing at the end.
+        if position > recovery.end {
+            return Err(BackupError::Lacking(error));
+        }
+        notes.push(format!("not copied: {error}"));
+    }
     if let (Some(keep_ms), Some(newest)) = (keep_ms, &recovery.snapshot) {
         let keep = Keep {
             older: OLDER_KEPT,
             since_ms: Some(newest.now_ms.saturating_sub(keep_ms)),
-            apart_ms: keep_ms / HISTORY_PARTS,
+            // Between two of them the log may have a gap.
+            apart_ms: 0,
         };
         copy::trim(&target, snapshots::prune(&target, &keep)?)?;
     }
@@ -157,31 +177,65 @@ pub fn run(disk: &Arc<dyn Disk>, from: &Path, to: &Path, keep_ms: Option<u64>) -
     })
 }
 
+/// Why a snapshot was not copied.
+enum CopySnapshotError {
+    Snapshot(SnapshotError),
+    /// There is another one of the same position.
+    Another(PathBuf),
+}
+
+impl From<SnapshotError> for CopySnapshotError {
+    fn from(error: SnapshotError) -> Self {
+        CopySnapshotError::Snapshot(error)
+    }
+}
+
+/// A folder is the copy of one directory.
+fn know_each_other(source: &DataDir, target: &DataDir) -> Result<(), BackupError> {
+    let Some(identity) = source.identity()? else { return Ok(()) };
+    let path = target.path().join(BACKUP_OF);
+    match read_note(target.disk(), &path)? {
+        Some(known) if known != identity => Err(BackupError::AnotherLog { path }),
+        Some(_) => Ok(()),
+        None => Ok(write_note(target.disk(), &path, &identity)?),
+    }
+}
+
+/// What is there, open.
+struct Found {
+    /// Snapshots, oldest first.
+    readers: Vec<SnapshotReader>,
+    segments: Segments,
+    /// Positions of snapshots that cannot be read, and why.
+    damaged: Vec<(u64, SnapshotError)>,
+}
+
 /// Opens everything that is there at one moment: snapshots before the log, so that the log reaches each of them.
-fn open_all(source: &DataDir) -> Result<(Vec<SnapshotReader>, Segments, Vec<String>), BackupError> {
+fn open_all(source: &DataDir) -> Result<Found, BackupError> {
     for _ in 0..LOOKS {
-        let (mut readers, mut notes, mut has_moved) = (Vec::new(), Vec::new(), false);
+        let (mut readers, mut damaged, mut has_moved) = (Vec::new(), Vec::new(), false);
         for position in snapshots::list(source)? {
             match snapshots::read(source, position) {
                 Ok(reader) => readers.push(reader),
                 Err(SnapshotError::Disk(error)) if error.source.kind() == io::ErrorKind::NotFound => has_moved = true,
                 Err(SnapshotError::Disk(error)) => return Err(error.into()),
-                Err(error) => notes.push(format!("not copied: {error}")),
+                Err(error) => damaged.push((position, error)),
             }
         }
         if !has_moved && let Some(segments) = Segments::open(source)? {
-            return Ok((readers, segments, notes));
+            return Ok(Found { readers, segments, damaged });
         }
     }
     Err(BackupError::Restless)
 }
 
 /// Copies a snapshot, verifying each chunk of it; answers how many bytes were written, 0 if it was there.
-fn copy_snapshot(reader: &mut SnapshotReader, to: &Arc<DataDir>) -> Result<u64, SnapshotError> {
-    if let Ok(there) = snapshots::read(to, reader.position())
-        && (there.len_bytes(), there.now_ms()) == (reader.len_bytes(), reader.now_ms())
-    {
-        return Ok(0);
+fn copy_snapshot(reader: &mut SnapshotReader, to: &Arc<DataDir>) -> Result<u64, CopySnapshotError> {
+    match snapshots::read(to, reader.position()) {
+        Ok(there) if (there.len_bytes(), there.now_ms()) == (reader.len_bytes(), reader.now_ms()) => return Ok(0),
+        Ok(there) => return Err(CopySnapshotError::Another(there.path().to_owned())),
+        // None, or one that is damaged: it is written anew.
+        Err(_) => {}
     }
     let mut writer = snapshots::create(to, reader.position(), reader.now_ms(), reader.with_log())?;
     while let Some(chunk) = reader.next_chunk()? {

@@ -89,9 +89,10 @@ impl Disk for RealDisk {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(dir)? {
             let entry = entry?;
-            // A name that is not UTF-8 is none of ours.
+            // A name that is not UTF-8 is none of ours, nor is a pipe or a device: opening one may never end.
+            let kind = entry.file_type()?;
             if let Ok(name) = entry.file_name().into_string()
-                && !entry.file_type()?.is_dir()
+                && (kind.is_file() || kind.is_symlink())
             {
                 names.push(name);
             }
@@ -321,6 +322,9 @@ impl From<DiskError> for DataDirError {
     }
 }
 
+/// The file with a directory's identity.
+const IDENTITY: &str = "identity";
+
 /// A data directory that this process holds alone: `lock`, `log/` with the segments, `snapshots/`. Whoever reads or
 /// writes in it keeps an `Arc` of this, so the lock is held for as long as anybody does.
 pub struct DataDir {
@@ -394,6 +398,24 @@ impl DataDir {
         &self.log
     }
 
+    /// Itself.
+    pub fn path(&self) -> &Path {
+        self.log.parent().expect("the log is in a directory")
+    }
+
+    /// What tells the directory of one server from that of another: made with the first start in it, copied by nobody.
+    pub fn identity(&self) -> Result<Option<String>, DiskError> {
+        read_note(self.disk(), &self.path().join(IDENTITY))
+    }
+
+    /// Gives it an identity if it has none.
+    pub fn identify(&self, random: u64) -> Result<(), DiskError> {
+        match self.identity()? {
+            Some(_) => Ok(()),
+            None => write_note(self.disk(), &self.path().join(IDENTITY), &format!("{random:016x}\n")),
+        }
+    }
+
     /// Where the snapshots are.
     pub fn snapshots(&self) -> &Path {
         &self.snapshots
@@ -404,6 +426,47 @@ impl fmt::Debug for DataDir {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DataDir").field("log", &self.log).finish_non_exhaustive()
     }
+}
+
+/// How often a file is read anew that shrinks meanwhile: a segment does when it is closed, once.
+const READINGS_MAX: u32 = 3;
+
+/// Reads a whole file into `bytes`, though a server may cut it to the length in use meanwhile.
+pub(crate) fn read_whole(file: &dyn DiskFile, path: &Path, bytes: &mut Vec<u8>) -> Result<(), DiskError> {
+    let mut readings = 0;
+    loop {
+        readings += 1;
+        let len_bytes = file.len_bytes().map_err(DiskError::at("read", path))?;
+        bytes.resize(usize::try_from(len_bytes).expect("a file that can be written has a length in memory"), 0);
+        match file.read_at(0, bytes) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && readings < READINGS_MAX => {}
+            Err(error) => return Err(DiskError::at("read", path)(error)),
+        }
+    }
+}
+
+/// The text in a small file; `None` if there is no such file.
+pub(crate) fn read_note(disk: &dyn Disk, path: &Path) -> Result<Option<String>, DiskError> {
+    let file = match disk.open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(DiskError::at("open", path)(error)),
+    };
+    let mut bytes = Vec::new();
+    read_whole(&*file, path, &mut bytes)?;
+    Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+/// Puts a text into a small file: after a crash it holds this or what it held before.
+pub(crate) fn write_note(disk: &dyn Disk, path: &Path, text: &str) -> Result<(), DiskError> {
+    let unfinished = path.with_extension("tmp");
+    let mut file = disk.create(&unfinished).map_err(DiskError::at("create", &unfinished))?;
+    file.write_at(0, text.as_bytes()).map_err(DiskError::at("write", &unfinished))?;
+    file.sync_all().map_err(DiskError::at("sync", &unfinished))?;
+    disk.rename(&unfinished, path).map_err(DiskError::at("rename", &unfinished))?;
+    let folder = path.parent().expect("a file in a directory has a directory");
+    disk.sync_dir(folder).map_err(DiskError::at("sync directory", folder))
 }
 
 /// A file name made of a position, 20 digits so that names sort as positions do, and an extension.

@@ -112,6 +112,7 @@ impl Server {
         })?;
 
         let dir = startup::take_dir(&disk, &settings)?;
+        dir.as_deref().into_iter().for_each(files::identify);
         let seed = observe::random_u64();
         let mut node = Node::new(settings, seed);
         let opened = startup::load(dir, node.engine_mut())?;
@@ -234,11 +235,11 @@ impl Server {
         for step in snapshot {
             self.snapshot_step(step, facts.now_ms);
         }
-        let mut shutdown = signalled && self.signals.take();
+        let shutdown = signalled && self.signals.take();
         if shutdown {
             ::log::info!("a signal asks the server to end");
         }
-        let mut save = None;
+        let mut asked = None;
         let later = std::mem::take(&mut self.later);
         for request in later.into_iter().chain(requests) {
             match request {
@@ -248,7 +249,7 @@ impl Server {
                 ),
                 Request::NoteHttp { addr } => self.note_http(&addr, facts.now_ms),
                 Request::Sleep { us } => std::thread::sleep(Duration::from_micros(us)),
-                Request::Shutdown { save: wanted } => (shutdown, save) = (true, wanted),
+                Request::Shutdown { client, save } => asked = Some((client, save)),
                 Request::Reload { client } => self.reload(client),
                 Request::SettingChanged { name } => self.setting_changed(&name),
                 Request::Save { .. } | Request::SaveInBackground | Request::WaitDurable { .. } => {
@@ -258,8 +259,8 @@ impl Server {
         }
         self.flush_all(facts.now_ms);
         self.sweep(facts.now_ms);
-        if shutdown {
-            self.shut_down(save);
+        if shutdown || asked.is_some() {
+            self.shut_down(asked);
             if self.exit.is_some() {
                 return None;
             }

@@ -386,6 +386,11 @@ impl SnapshotReader {
         self.len_bytes
     }
 
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The next chunk, as it was written; `None` when all have been read and the footer agrees with them.
     pub fn next_chunk(&mut self) -> Result<Option<&[u8]>, SnapshotError> {
         if self.is_complete {

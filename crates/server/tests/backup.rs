@@ -199,7 +199,7 @@ fn a_gap_between_copies_is_told_and_harms_nothing() {
     let printed = done(&["backup", text(&data), text(&copy)]);
     assert!(printed.contains("the server had let go of log positions"), "{printed}");
     let page = done(&["check", text(&copy)]);
-    assert!(page.contains(": whole") && page.contains("were never copied here"), "{page}");
+    assert!(page.contains(": whole") && page.contains("were never here"), "{page}");
     server.stop();
     assert_eq!(entries(&copy), (100, 100));
     let new = folder.path().join("new");
@@ -217,6 +217,100 @@ fn a_gap_between_copies_is_told_and_harms_nothing() {
 /// Where the log before the gap ends, as `impel check` tells.
 fn info_position(copy: &Path) -> u64 {
     let page = done(&["check", text(copy)]);
-    let line = page.lines().find(|line| line.contains("were never copied here")).unwrap();
+    let line = page.lines().find(|line| line.contains("were never here")).unwrap();
     line.trim().split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+fn write(server: &Server, from: u64, to: u64) {
+    let mut client = server.client();
+    for n in from..=to {
+        client.ask(&["XADD", "s", "*", "number", &format!("n={n}")]);
+    }
+}
+
+/// A copy is of one history: not of two servers, nor of what a restored one has done instead.
+#[test]
+fn the_copy_of_one_server_takes_nothing_of_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let of = |name: &str| folder.path().join(name);
+    let on = |data: &Path| Server::start(folder.path(), &["--dir", text(data), "--log-segment-bytes", "1mb"]);
+    let (first, new, copy) = (of("first"), of("new"), of("copy"));
+    let server = on(&first);
+    write(&server, 1, 100);
+    let position = info(&mut server.client(), "log_position");
+    write(&server, 101, 200);
+    done(&["backup", text(&first), text(&copy)]);
+    server.stop();
+    done(&["restore", text(&first), text(&new), "--position", &position]);
+    assert!(!of("new.unfinished").exists());
+    let server = on(&new);
+    write(&server, 101, 400);
+    refused(&["backup", text(&new), text(&copy)], 2, "not from the server that is copied now");
+    server.stop();
+    // The same where nothing tells the directories apart but what is in them.
+    for data in [&first, &new] {
+        fs::remove_file(data.join("identity")).unwrap();
+    }
+    fs::remove_file(copy.join("backup-of")).unwrap();
+    refused(&["backup", text(&new), text(&copy)], 2, "not from the server that is copied now");
+    assert_eq!(entries(&copy), (200, 200));
+    let other = of("other");
+    let server = on(&other);
+    write(&server, 1, 10);
+    server.stop();
+    refused(&["backup", text(&other), text(&copy)], 2, "not from the server that is copied now");
+}
+
+/// What a start would refuse is not made into something that it takes.
+#[test]
+fn damage_is_not_copied() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &["--log-segment-bytes", "1mb"]);
+    let (data, copy) = (folder.path().join("data"), folder.path().join("copy"));
+    write(&server, 1, 100);
+    server.stop();
+    let segment = data.join("log/00000000000000000000.log");
+    let mut bytes = fs::read(&segment).unwrap();
+    bytes[5500] ^= 1;
+    fs::write(&segment, &bytes).unwrap();
+    let (code, _) = impel(&["check", text(&data)]);
+    assert_eq!(code, 2);
+    refused(&["backup", text(&data), text(&copy)], 2, "is damaged at byte");
+    bytes[5500] ^= 1;
+    fs::write(&segment, &bytes).unwrap();
+    done(&["backup", text(&data), text(&copy)]);
+    // A file that a start does not read misleads nobody.
+    let server = Server::start(folder.path(), &["--log-segment-bytes", "1mb"]);
+    let padding = "x".repeat(100_000);
+    for _ in 0..30 {
+        server.client().ask(&["XADD", "s", "*", "padding", &padding]);
+    }
+    server.client().ask(&["SAVE"]);
+    server.stop();
+    let state = |page: String| page.lines().find(|line| line.starts_with("State at")).unwrap().to_owned();
+    let before = state(done(&["check", text(&data)]));
+    fs::write(data.join("log/00000000000000000007.log"), b"ten bytes.").unwrap();
+    let (code, page) = impel(&["check", text(&data)]);
+    assert_eq!((code, state(page)), (1, before));
+}
+
+/// While no log is kept positions go on all the same: nothing is missing there.
+#[test]
+fn a_time_without_a_log_is_no_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let mut written = 0;
+    for appendonly in ["yes", "no", "yes"] {
+        let server = Server::start(folder.path(), &["--appendonly", appendonly]);
+        write(&server, written + 1, written + 10);
+        written += 10;
+        if appendonly == "no" {
+            server.client().ask(&["SAVE"]);
+            server.client().ask(&["SAVE"]);
+        }
+        server.stop();
+        let page = done(&["check", text(&data)]);
+        assert!(page.contains(": whole"), "{page}");
+    }
+    assert_eq!(entries(&data), (30, 30));
 }

@@ -63,6 +63,8 @@ pub enum Request {
     SaveInBackground,
     /// End the process.
     Shutdown {
+        /// ID of the client that waits for it.
+        client: u64,
         /// SHUTDOWN SAVE, NOSAVE, or as the settings say.
         save: Option<bool>,
     },

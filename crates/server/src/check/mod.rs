@@ -19,6 +19,7 @@ pub mod repair;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::fmt;
 use std::panic::resume_unwind;
@@ -32,6 +33,7 @@ use impel_core::state::codec::{Corrupt, Reader};
 
 use crate::disk::{DataDir, DiskError, Holder};
 use crate::image::Decoder;
+use crate::log::gaps;
 use crate::log::inspect::{self, Outlook};
 use crate::log::{OpenError, Row};
 use crate::offline;
@@ -196,8 +198,8 @@ pub struct Report {
     pub older: Option<OlderReport>,
     /// What is damaged or missing.
     pub damage: Vec<Damage>,
-    /// Missing segments of a past that no start needs, not even with the newest snapshot lost: between two backups that were
-    /// further apart than the server kept its log. Moments in there cannot be restored.
+    /// Parts of the past that are known not to be here: what the server let go between two backups, or did while it kept no
+    /// log. Moments in there cannot be restored.
     pub gaps: Vec<Damage>,
     /// Commits that are whole and hold something this version does not know: their positions.
     pub unknown_commits: Vec<u64>,
@@ -305,7 +307,8 @@ fn examine_once(
             "not starting: the log frame at position {position} cannot be applied, start the version that wrote it: {error}"
         ));
     }
-    let (gaps, found) = log.damage.into_iter().partition(|one| is_gap(one, &snapshots));
+    let known = gaps::known(dir)?;
+    let (gaps, found) = log.damage.into_iter().partition(|one| is_gap(one, &snapshots, &known));
     damage.extend::<Vec<Damage>>(found);
     if holder != Holder::Server {
         damage.extend(missing_end(&snapshots, &log.segments, &damage));
@@ -313,7 +316,9 @@ fn examine_once(
     tell("asking every invariant");
     let state = follow.report();
     let is_whole_from = |from: u64| !follow.holes.iter().any(|&(_, to)| to.is_none_or(|to| to > from));
-    let older = older_base(&snapshots, &log.segments, base).filter(|&older| is_whole_from(older));
+    // To a snapshot that was taken without a log no log leads.
+    let leads_there = outlook.snapshot.as_ref().is_none_or(|info| info.with_log);
+    let older = older_base(&snapshots, &log.segments, base).filter(|&older| leads_there && is_whole_from(older));
     let unknown_commits = std::mem::take(&mut follow.unknown_commits);
     // The memory of one state is enough.
     drop(follow);
@@ -334,12 +339,12 @@ fn examine_once(
 }
 
 /// See [`Report::gaps`].
-fn is_gap(damage: &Damage, snapshots: &[SnapshotReport]) -> bool {
-    let mut whole = snapshots.iter().rev().filter(|snapshot| snapshot.contents.is_ok());
-    match (damage.bytes, damage.positions, whole.nth(1)) {
-        (None, Some((_, Some(to))), Some(last_but_one)) => to <= last_but_one.position,
-        _ => false,
-    }
+fn is_gap(damage: &Damage, snapshots: &[SnapshotReport], known: &BTreeSet<(u64, u64)>) -> bool {
+    let (None, Some((from, Some(to)))) = (damage.bytes, damage.positions) else { return false };
+    // While no log was kept, a snapshot counted the positions on.
+    let is_without_log =
+        |one: &SnapshotReport| one.position == to && one.contents.as_ref().is_ok_and(|contents| !contents.with_log);
+    known.contains(&(from, to)) || snapshots.iter().any(is_without_log)
 }
 
 /// What is missing if the log ends before the newest snapshot, which it had reached. `damage`: what is known already.
@@ -499,7 +504,8 @@ impl Follow {
         match event {
             Event::Hole { from, to } => {
                 self.holes.push((from, to));
-                self.is_stopped |= to.is_none_or(|to| to > self.base || to == from);
+                // What a start does not read it does not miss.
+                self.is_stopped |= to.is_none_or(|to| to > self.base);
             }
             Event::Frame { position, now_ms, payload } => self.frame(position, now_ms, payload),
         }

@@ -205,7 +205,7 @@ fn gaps(text: &mut String, gaps: &[Damage]) {
         line(
             text,
             format_args!(
-                "  positions {from} to {to} were never copied here: no start needs them, no moment in there can be restored"
+                "  positions {from} to {to} were never here: no start needs them, no moment in there can be restored"
             ),
         );
     }

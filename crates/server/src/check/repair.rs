@@ -251,8 +251,8 @@ impl<'d> Salvage<'d> {
 
     fn event(&mut self, event: Event<'_>) {
         match event {
-            Event::Hole { to, from } => {
-                if to.is_none_or(|to| to > self.base || to == from) {
+            Event::Hole { to, .. } => {
+                if to.is_none_or(|to| to > self.base) {
                     self.has_hole = true;
                     // What was known of keys before may have been changed in it.
                     self.known = Known::default();

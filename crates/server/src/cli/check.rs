@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use super::{FAILED, check_target, expect_data, path, print, understood, usage};
 use crate::check::{self, Report, Verdict, json, page, repair};
 use crate::disk::{DataDir, Holder, RealDisk};
+use crate::offline;
 
 const NAME: &str = "check";
 
@@ -133,9 +134,7 @@ fn repair_into(
     tell: &mut dyn FnMut(&str),
 ) -> Result<repair::Repaired, Box<dyn std::error::Error>> {
     repair::refuse_what_is_foreign(report)?;
-    let made = DataDir::open(Arc::new(RealDisk), target)?;
-    let repaired = repair::repair(dir, &made, report, tell)?;
-    drop(made);
+    let repaired = offline::make(target, |made| Ok(repair::repair(dir, made, report, tell)?))?;
     // Nothing is said to be repaired that a start would not take.
     let (made, holder) = DataDir::look(Arc::new(RealDisk), target)?;
     let again = check::examine(&made, holder, &target.display().to_string(), tell)?;

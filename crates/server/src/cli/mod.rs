@@ -11,7 +11,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStringExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
 
 /// Exit code for a command line that cannot be understood, as in sysexits.h.
@@ -116,8 +116,13 @@ fn check_outside(dir: &Path, target: &Path) -> Result<(), String> {
     let shown = target.display();
     let dir = dir.canonicalize().map_err(|error| format!("{}: {error}", dir.display()))?;
     let absolute = std::path::absolute(target).map_err(|error| format!("{shown}: {error}"))?;
-    // Of what is not there yet, the nearest directory that is.
-    let there = absolute.ancestors().find_map(|parent| parent.canonicalize().ok());
+    // Of what is not there yet, the nearest directory that is. Where `..` leads from something that is not there nobody knows.
+    let there = absolute.ancestors().find_map(|parent| Some((parent, parent.canonicalize().ok()?)));
+    let (existing, there) = there.unzip();
+    let rest = existing.and_then(|existing| absolute.strip_prefix(existing).ok());
+    if rest.is_some_and(|rest| rest.components().any(|part| part == Component::ParentDir)) {
+        return Err(format!("{shown} goes back by .. from a directory that is not there"));
+    }
     match there.is_some_and(|there| there.starts_with(&dir)) {
         true => Err(format!("{shown} is inside {}", dir.display())),
         false => Ok(()),

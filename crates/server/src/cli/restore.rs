@@ -92,8 +92,7 @@ fn work(arguments: &Arguments) -> Result<Restored, Box<dyn std::error::Error>> {
     let mut engine = offline::empty_engine();
     // Nothing is made before it is certain that there is something to be made.
     let restored = restore::read(&dir, arguments.moment, &mut engine)?;
-    let target = DataDir::open(Arc::new(RealDisk), &arguments.to)?;
-    offline::write(&mut engine, restored.position, &target)?;
+    offline::make(&arguments.to, |target| Ok(offline::write(&mut engine, restored.position, target)?))?;
     Ok(restored)
 }
 

@@ -5,19 +5,17 @@
 //! It must never change the directory that it reads, shorten or change frames that the other one holds, or join the logs
 //! of two servers.
 
+use std::cmp::Ordering;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::frame;
+use super::frame::{self, Beyond};
 use super::survey::{SEGMENT, segment_path};
-use crate::disk::{DataDir, DiskError, DiskFile, position_in_name};
+use crate::disk::{DataDir, DiskError, DiskFile, position_in_name, read_whole};
 
 /// Of a segment that both have with the same length, the end is compared: so many bytes, which hold positions, times and
 /// checksums of many commits.
 const COMPARED_BYTES: u64 = 64 * 1024;
-
-/// How often a segment is read anew whose length changes meanwhile: it does when it is closed, once.
-const READINGS: u32 = 3;
 
 /// Why segments could not be copied.
 #[derive(Debug)]
@@ -82,19 +80,43 @@ impl Segments {
         self.files.is_empty()
     }
 
+    /// Sees to it that what `to` has can be the past of this log: segments with the names of these, and before them some that end
+    /// where these begin. If they end before, that is a gap: from where to where.
+    fn gap_behind(&self, to: &DataDir) -> Result<Option<(u64, u64)>, CopyError> {
+        let Some(&(first, ..)) = self.files.first() else { return Ok(None) };
+        let names = to.disk().list(to.log()).map_err(DiskError::at("list", to.log()))?;
+        let there: Vec<u64> = names.iter().filter_map(|name| position_in_name(name, SEGMENT)).collect();
+        let is_ours = |start: &u64| self.files.binary_search_by_key(start, |(start, ..)| *start).is_ok();
+        if let Some(&start) = there.iter().find(|&start| *start >= first && !is_ours(start)) {
+            return Err(CopyError::AnotherLog { path: segment_path(to, start) });
+        }
+        if there.iter().any(|start| *start >= first) {
+            return Ok(None);
+        }
+        let Some(&newest) = there.last() else { return Ok(None) };
+        let path = segment_path(to, newest);
+        let file = to.disk().open(&path).map_err(DiskError::at("open", &path))?;
+        let mut bytes = Vec::new();
+        read_whole(&*file, &path, &mut bytes)?;
+        let end = frame::walk(&bytes, newest).position;
+        match end.cmp(&first) {
+            Ordering::Less => Ok(Some((end, first))),
+            Ordering::Equal => Ok(None),
+            Ordering::Greater => Err(CopyError::AnotherLog { path }),
+        }
+    }
+
     /// Copies what `to` does not have. Damage before `needed_from`, in what a snapshot stands for, is no error: that
     /// segment is left out.
     pub fn copy_to(&self, to: &DataDir, needed_from: u64) -> Result<Copied, CopyError> {
-        let mut copied = Copied::default();
-        if let Some(&(first, ..)) = self.files.first() {
-            copied.gap = gap_before(to, first)?;
-        }
+        let mut copied = Copied { gap: self.gap_behind(to)?, ..Copied::default() };
         for (index, (start, path, file)) in self.files.iter().enumerate() {
             let next = self.files.get(index + 1).map(|&(next, ..)| next);
             if next.is_some() && is_copied(to, *start, &**file, path)? {
                 continue;
             }
-            let bytes = read_whole(&**file, path)?;
+            let mut bytes = Vec::new();
+            read_whole(&**file, path, &mut bytes)?;
             let walk = match frame::check_segment_header(&bytes, *start) {
                 Ok(()) => Some(frame::walk(&bytes, *start)),
                 Err(_) => None,
@@ -109,6 +131,12 @@ impl Segments {
                     offset: walk.map_or(0, |walk| walk.offset as u64),
                 });
             };
+            // What a write under way leaves is nothing that was durable; this is.
+            let is_damaged = next.is_none()
+                && matches!(frame::look_beyond(&bytes, *start, &walk), Beyond::Durable { .. } | Beyond::Undecided);
+            if is_damaged {
+                return Err(CopyError::Damaged { path: path.clone(), offset: walk.offset as u64 });
+            }
             let written_bytes = put(to, *start, &bytes[..walk.offset])?;
             copied.segments += u64::from(written_bytes > 0);
             copied.len_bytes += written_bytes;
@@ -118,21 +146,6 @@ impl Segments {
         }
         Ok(copied)
     }
-}
-
-/// If the newest segment of `dir` ends before `first`, where the ones that are copied to it begin: from where to where.
-fn gap_before(dir: &DataDir, first: u64) -> Result<Option<(u64, u64)>, DiskError> {
-    let names = dir.disk().list(dir.log()).map_err(DiskError::at("list", dir.log()))?;
-    let Some(newest) = names.iter().filter_map(|name| position_in_name(name, SEGMENT)).next_back() else {
-        return Ok(None);
-    };
-    if newest >= first {
-        return Ok(None);
-    }
-    let path = segment_path(dir, newest);
-    let file = dir.disk().open(&path).map_err(DiskError::at("open", &path))?;
-    let end = frame::walk(&read_whole(&*file, &path)?, newest).position;
-    Ok((end < first).then_some((end, first)))
 }
 
 /// Removes the segments that hold nothing at or after `before`; answers how many.
@@ -148,21 +161,6 @@ pub fn trim(dir: &DataDir, before: u64) -> Result<usize, DiskError> {
         dir.disk().sync_dir(dir.log()).map_err(DiskError::at("sync directory", dir.log()))?;
     }
     Ok(superfluous)
-}
-
-/// A whole file, though it may be cut to the length in use while it is read.
-fn read_whole(file: &dyn DiskFile, path: &Path) -> Result<Vec<u8>, DiskError> {
-    let mut readings = 0;
-    loop {
-        readings += 1;
-        let len_bytes = file.len_bytes().map_err(DiskError::at("read", path))?;
-        let mut bytes = vec![0; usize::try_from(len_bytes).expect("a file that can be written has a length in memory")];
-        match file.read_at(0, &mut bytes) {
-            Ok(()) => return Ok(bytes),
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && readings < READINGS => {}
-            Err(error) => return Err(DiskError::at("read", path)(error)),
-        }
-    }
 }
 
 /// Does `to` have all of a segment that is not appended to any more?
@@ -199,7 +197,8 @@ fn put(to: &DataDir, start: u64, bytes: &[u8]) -> Result<u64, CopyError> {
         }
         Err(error) => return Err(DiskError::at("open", &path)(error).into()),
     };
-    let there = read_whole(&*file, &path)?;
+    let mut there = Vec::new();
+    read_whole(&*file, &path, &mut there)?;
     let whole = frame::check_segment_header(&there, start).map(|()| frame::walk(&there, start).offset);
     let Some(whole) = whole.ok().filter(|&whole| bytes.get(..whole) == Some(&there[..whole])) else {
         return Err(CopyError::AnotherLog { path });

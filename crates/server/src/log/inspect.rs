@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use super::frame::{self, FRAME_HEADER_BYTES, Found, HeaderFault, Search};
 use super::recovery::{self, Action, OpenError, Refusal, Row};
 use super::survey::{SEGMENT, Survey, segment_path};
-use crate::disk::{DataDir, DiskError, position_in_name};
+use crate::disk::{DataDir, DiskError, position_in_name, read_whole};
 use crate::snapshots::SnapshotInfo;
 
 /// Where the first frame of a segment begins.
@@ -85,9 +85,7 @@ impl Segment {
     pub fn read(dir: &DataDir, start: u64, mut bytes: Vec<u8>) -> Result<Segment, DiskError> {
         let path = segment_path(dir, start);
         let file = dir.disk().open(&path).map_err(DiskError::at("open", &path))?;
-        let len_bytes = file.len_bytes().map_err(DiskError::at("read", &path))?;
-        bytes.resize(usize::try_from(len_bytes).expect("a file that can be written has a length in memory"), 0);
-        file.read_at(0, &mut bytes).map_err(DiskError::at("read", &path))?;
+        read_whole(&*file, &path, &mut bytes)?;
         let header = match frame::check_segment_header(&bytes, start) {
             Ok(()) => Header::Good,
             Err(HeaderFault::Bad) => Header::Bad,

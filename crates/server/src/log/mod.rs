@@ -18,6 +18,7 @@
 pub mod copy;
 pub mod file;
 mod frame;
+pub mod gaps;
 pub mod inspect;
 mod memory;
 pub mod recovery;

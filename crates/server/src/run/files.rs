@@ -11,10 +11,18 @@ use super::Server;
 use crate::clock::Clock;
 use crate::disk::DataDir;
 use crate::node::{SnapshotStep, Turn};
+use crate::observe;
 use crate::saver::{Begun, Saved, Saver};
 use crate::snapshots::{self, SnapshotError};
 use crate::startup;
 use crate::syncer::{Done, Syncer};
+
+/// Gives a directory its identity. Without one it is served all the same: only backups of two servers are not told apart.
+pub(super) fn identify(dir: &DataDir) {
+    if let Err(error) = dir.identify(observe::random_u64()) {
+        ::log::warn!("the data directory gets no identity: {error}");
+    }
+}
 
 impl Server {
     /// Takes what the other threads have finished.
@@ -95,6 +103,7 @@ impl Server {
             // Not there at our start, or it would have been read.
             return Err(format!("{} holds what another server has saved since this one started", path.display()).into());
         }
+        identify(&dir);
         self.dir = Some(dir.clone());
         Ok(dir)
     }
@@ -163,8 +172,9 @@ impl Server {
         self.work_until(|server| server.node.is_settled())
     }
 
-    /// Ends the process, if it may.
-    pub(super) fn shut_down(&mut self, save: Option<bool>) {
+    /// Ends the process, if it may. `asked`: the client that has asked for it, and what it said of saving.
+    pub(super) fn shut_down(&mut self, asked: Option<(u64, Option<bool>)>) {
+        let save = asked.and_then(|(_, save)| save);
         let has_rules = !self.node.settings().save.is_empty();
         let save = save.unwrap_or(has_rules && self.syncer.is_none());
         if !self.settle() {
@@ -176,6 +186,11 @@ impl Server {
                 ::log::error!(
                     "not ended: the snapshot that was to be written failed, and what is in memory would be lost"
                 );
+                if let Some((client, _)) = asked {
+                    self.node.answer(client, CommandId::Shutdown, |reply| {
+                        reply.error(b"ERR Errors trying to SHUTDOWN. Check logs.");
+                    });
+                }
                 return;
             }
             ::log::error!("the last snapshot failed; the log holds everything");

@@ -182,7 +182,7 @@ impl World {
         let later = std::mem::take(&mut self.server().later);
         for request in later.into_iter().chain(requests) {
             match request {
-                Request::Shutdown { save } => shutdown = Some(save),
+                Request::Shutdown { save, .. } => shutdown = Some(save),
                 Request::Sleep { us } => self.now_us += us,
                 Request::Reload { .. } => return Err("nobody asks for a reload here".into()),
                 Request::NoteQueryBuffer { .. } | Request::NoteHttp { .. } | Request::SettingChanged { .. } => {}

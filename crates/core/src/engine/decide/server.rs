@@ -63,7 +63,8 @@ pub fn bgrewriteaof(cx: &mut Cx<'_>, reply: &mut Reply<'_>) -> Result<(), Fault>
     Ok(())
 }
 
-/// SHUTDOWN [SAVE|NOSAVE] [NOW] [FORCE], SHUTDOWN ABORT. Answers nothing: the connection ends with the process.
+/// SHUTDOWN [SAVE|NOSAVE] [NOW] [FORCE], SHUTDOWN ABORT. Answers nothing: the connection ends with the process. Where the process
+/// cannot end, it ends the wait with an error.
 pub fn shutdown(cx: &mut Cx<'_>, args: Args<'_>) -> Result<(), Fault> {
     let (mut save, mut abort) = (None, false);
     for word in args.from(1).iter() {
@@ -81,7 +82,9 @@ pub fn shutdown(cx: &mut Cx<'_>, args: Args<'_>) -> Result<(), Fault> {
         // It stands alone. The end of the process is never put off here, so that there is nothing to call back.
         return Err(if args.len() == 2 { Fault::NO_SHUTDOWN } else { Fault::SYNTAX });
     }
-    cx.request(Request::Shutdown { save });
+    let client = cx.client().id;
+    cx.request(Request::Shutdown { client, save });
+    cx.wait_without_keys(args, None);
     Ok(())
 }
 

@@ -106,7 +106,7 @@ fn time_and_saving() {
     ]);
     assert_eq!(world.requests(), [Request::SaveInBackground, Request::SaveInBackground]);
     assert_eq!(world.say("shutdown nosave now"), "");
-    assert_eq!(world.requests(), [Request::Shutdown { save: Some(false) }]);
+    assert_eq!(world.requests(), [Request::Shutdown { client: 1, save: Some(false) }]);
     let other = world.open("10.0.0.2:2000");
     assert_eq!(world.send(other, "save"), "");
     assert_eq!(world.requests(), [Request::Save { client: 2 }]);
