@@ -130,6 +130,21 @@ impl Model {
         self.signal_event(name, Event::Room);
     }
 
+    /// The position of a group with bounds was set back: who waits for what is new again hears of room.
+    pub(super) fn note_set_back(&mut self, name: &[u8], group: &[u8]) {
+        let of = &self.stream_mut(name).groups[group];
+        if of.max_pending == 0 && of.max_pending_consumer == 0 {
+            return;
+        }
+        for state in self.clients.values_mut() {
+            let Some(wait) = &mut state.wait else { continue };
+            let reads = reading::group_of(&wait.words).is_some_and(|(of, ..)| of == group);
+            if reads && wait.keys.iter().any(|key| key == name) && !reading::needs_no_room(&wait.words) {
+                wait.crowded.push(name.to_vec());
+            }
+        }
+    }
+
     /// Serves those who wait for keys at which something happened.
     pub(super) fn serve(&mut self, replies: &mut Vec<(usize, Value)>) {
         while !self.signals.is_empty() {

@@ -255,6 +255,9 @@ impl World {
             follower.mark(commit.end, safe);
         }
         self.trace(commit.end);
+        self.note(|| {
+            format!("the log gets what ends at {}{}", commit.end, if commit.sync { ", to be synced" } else { "" })
+        });
         let log = self.server.as_mut().and_then(|server| server.log.as_mut()).ok_or("a commit without a log")?;
         log.push(Job::Commit(commit), self.now_us, &mut self.random);
         self.look_at_the_disk();
@@ -274,6 +277,7 @@ impl World {
             let Done { bytes, end, synced, result } = done;
             match result {
                 Ok(()) => {
+                    self.note(|| format!("the log has what ends at {end}{}", if synced { ", synced" } else { "" }));
                     self.oracle.acknowledged(end, synced)?;
                     self.server().node.on_committed(end, synced, bytes);
                 }
@@ -303,6 +307,7 @@ impl World {
         match result {
             Ok(saved) => {
                 self.report.snapshots += 1;
+                self.note(|| format!("the snapshot at position {} is written", saved.info.position));
                 self.oracle.snapshot_finished(saved.info.position);
                 let (now_us, random) = (self.now_us, &mut self.random);
                 let server = self.server.as_mut().expect("it runs");
@@ -340,6 +345,7 @@ impl World {
         let now_us = self.now_us;
         match step {
             SnapshotStep::Begin { position, now_ms: newest_ms } => {
+                self.note(|| format!("a snapshot begins at position {position}"));
                 let server = self.server.as_mut().expect("it runs");
                 if server.log.is_none() {
                     self.oracle.snapshot_begun(position, check::digest(server.node.engine().state()));
