@@ -14,7 +14,7 @@ use impel_core::engine::facts::{Facts, Request};
 
 use super::oracle::End;
 use super::peers::Call;
-use super::setup::MEMORY_BYTES;
+use super::setup::{MEMORY_BYTES, PEERS};
 use super::threads::{LogThread, SnapshotThread};
 use super::{Result, World};
 
@@ -114,14 +114,14 @@ impl World {
             host: process,
         };
         let from = server.node.engine().log.position();
-        let waited: Vec<bool> = self.peers.iter().map(|peer| waits(&server.node, peer.index)).collect();
+        let waited: [bool; PEERS] = std::array::from_fn(|at| waits(&server.node, self.peers[at].index));
         let result = what(&mut server.node, &facts);
         let to = server.node.engine().log.position();
         let count = |index: Option<ClientIndex>| {
             index.and_then(|index| server.node.client(index)).map_or(0, |client| client.commands)
         };
-        let commands: Vec<u64> =
-            self.peers.iter().map(|peer| count(peer.index).saturating_sub(peer.carried_out)).collect();
+        let commands: [u64; PEERS] =
+            std::array::from_fn(|at| count(self.peers[at].index).saturating_sub(self.peers[at].carried_out));
         let all: u64 = commands.iter().sum();
         self.report.commands += all;
         let call = Call { from, to, alone: all == 1 };
