@@ -286,7 +286,7 @@ impl World {
                     self.server().node.on_commit_failed();
                     self.report.failed_commits += 1;
                     self.silence()?;
-                    return self.die(End::Process);
+                    return if self.end_snapshot() { Ok(()) } else { self.die(End::Process) };
                 }
             }
         }
@@ -324,6 +324,14 @@ impl World {
         }
         self.look_at_the_disk();
         Ok(())
+    }
+
+    /// The process waits for the snapshot thread before it ends. Answers whether a fault has ended it meanwhile.
+    fn end_snapshot(&mut self) -> bool {
+        if let Some(saver) = self.server().saver.take() {
+            saver.stop();
+        }
+        self.look_at_the_disk()
     }
 
     /// After a failed commit nobody is shown anything.
@@ -460,7 +468,7 @@ impl World {
         if let Some(log) = self.server().log.take() {
             log.stop();
         }
-        if self.look_at_the_disk() {
+        if self.look_at_the_disk() || self.end_snapshot() {
             return Ok(());
         }
         self.report.shutdowns += 1;
