@@ -39,6 +39,19 @@ impl Cx<'_> {
     pub(super) fn note_room(&mut self, key: &[u8]) {
         self.engine.blocked.signal(self.db, key, Signal::Room);
     }
+
+    /// The position of a group was set back, which wakes nobody. Those who wait may lack room for what is new again without
+    /// having been asked, as there was nothing for them: they are to hear of room like those that were asked in vain.
+    pub(super) fn note_set_back(&mut self, key: &[u8], group: &[u8]) {
+        let of = self.engine.stream_at(self.db, key, self.now_ms()).and_then(|stream| stream.group(group));
+        let is_bounded = of.is_some_and(|group| {
+            let options = group.options();
+            options.max_pending != 0 || options.max_pending_per_consumer != 0
+        });
+        if is_bounded {
+            self.engine.blocked.set_crowded(&Place { db: self.db, key: key.into(), group: group.into() }, true);
+        }
+    }
 }
 
 impl Engine {

@@ -73,6 +73,33 @@ struct FakeInode {
     durable: Vec<u8>,
     current: Vec<u8>,
     pending: Vec<Change>,
+    /// Sectors in which what was written is durable, also if it is zeros.
+    held: Vec<bool>,
+}
+
+/// More zeros than this at the end of a write only make room for what is to come.
+const ROOM_LEAST_BYTES: usize = SECTOR_BYTES;
+
+/// As much of the room may still be the end of what was meant: bytes that happen to be 0.
+const MEANT_ZEROS_BYTES: usize = 64;
+
+impl FakeInode {
+    /// Everything pending is durable.
+    fn settle(&mut self) {
+        for change in std::mem::take(&mut self.pending) {
+            change.apply(&mut self.durable);
+            match change {
+                Change::Write { offset, bytes } => {
+                    let zeros = bytes.iter().rev().take_while(|&&byte| byte == 0).count();
+                    let room = if zeros > ROOM_LEAST_BYTES { zeros - MEANT_ZEROS_BYTES } else { 0 };
+                    let sectors = offset / SECTOR_BYTES..(offset + bytes.len() - room).div_ceil(SECTOR_BYTES);
+                    self.held.resize(self.held.len().max(sectors.end), false);
+                    self.held[sectors].fill(true);
+                }
+                Change::Length(length) => self.held.truncate(length.div_ceil(SECTOR_BYTES)),
+            }
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -223,7 +250,8 @@ fn survived(inode: &FakeInode, survival: Survival, random: &mut SplitMix64) -> V
     for start in (0..bytes.len()).step_by(SECTOR_BYTES) {
         let end = (start + SECTOR_BYTES).min(bytes.len());
         let sector_cut = cut(random);
-        let was_durable = bytes[start..end].iter().any(|&byte| byte != 0);
+        let is_held = inode.held.get(start / SECTOR_BYTES).is_some_and(|&held| held);
+        let was_durable = is_held || bytes[start..end].iter().any(|&byte| byte != 0);
         let mut is_dirty = false;
         for (index, change) in inode.pending.iter().enumerate() {
             match change {
@@ -497,9 +525,7 @@ impl DiskFile for FakeFile {
         let inode = &mut world.inodes[self.inode];
         match step {
             Ok(false) => {
-                for change in std::mem::take(&mut inode.pending) {
-                    change.apply(&mut inode.durable);
-                }
+                inode.settle();
                 Ok(())
             }
             Ok(true) => Err(stopped()),
@@ -564,6 +590,25 @@ mod tests {
         assert!((2..20).any(|seed| outcome(seed) != outcome(1)));
         // Out of order: some seed keeps a later sector without an earlier one.
         assert!((0..20).any(|seed| outcome(seed)[600] == 0 && outcome(seed)[2000] == 1));
+    }
+
+    #[test]
+    fn garbage_is_never_where_bytes_were_durable_even_if_they_are_zeros() {
+        let path = Path::new("d/f");
+        for seed in 0..50 {
+            let disk = FakeDisk::new();
+            disk.create_dir(Path::new("d")).unwrap();
+            let mut file = disk.create(path).unwrap();
+            let mut durable = vec![7; 511];
+            durable.extend([0, 0]);
+            let room = vec![0; 4000];
+            file.write_at(0, &[&durable[..], &room].concat()).unwrap();
+            file.sync_data().unwrap();
+            disk.sync_dir(Path::new("d")).unwrap();
+            file.write_at(513, &[9; 1500]).unwrap();
+            disk.crash(Survival::Garbage, seed);
+            assert_eq!(content(&disk, path).unwrap()[..513], durable, "seed {seed}");
+        }
     }
 
     #[test]

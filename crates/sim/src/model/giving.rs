@@ -239,6 +239,12 @@ impl Model {
         giving.give_due(stream, budget);
         giving.give_ready(stream, budget);
         let mut retired = stream.retire();
+        // What is pending beyond the position changes hands when it is given: its holder may have room then.
+        let position = stream.groups[group].position;
+        let is_beyond = |last: Option<&Id>| last.is_some_and(|last| *last > position);
+        let takes_away = giving.want > 0
+            && is_beyond(stream.entries.keys().next_back())
+            && is_beyond(stream.groups[group].pel.keys().next_back());
         giving.give_new(stream, budget);
         retired |= stream.retire();
         let entries = giving.entries;
@@ -250,7 +256,8 @@ impl Model {
         }
         if given > 0 && !read.no_ack {
             self.signal_event(key, Event::Pending);
-            // What someone else had has changed hands, if the position was set back.
+        }
+        if takes_away && !read.no_ack {
             self.signal_event(key, Event::Room);
         }
         if retired {
@@ -264,7 +271,7 @@ impl Model {
     fn claim(&mut self, key: &[u8], giving: &mut Giving<'_>, min_idle: u64, budget: &mut Budget) -> bool {
         let (name, now) = (giving.group, giving.now);
         let (in_group, in_consumer) = self.group_mut(key, name).room(giving.consumer);
-        let (mut taken, mut others, mut released, mut lost, mut crowded) = (0, 0, 0, Vec::new(), in_group == 0);
+        let (mut taken, mut others, mut released, mut lost) = (0, 0, 0, Vec::new());
         for id in self.group_mut(key, name).claimable(now, min_idle) {
             if others == in_consumer || giving.full(budget) {
                 break;
@@ -272,15 +279,11 @@ impl Model {
             let stream = self.stream_mut(key);
             let pending = stream.groups[name].pel[&id].clone();
             let nobody = pending.idle(now) < 0;
-            if nobody && crowded {
+            if nobody && released == in_group {
                 continue;
             }
             if !stream.entries.contains_key(&id) {
                 lost.push(id);
-                continue;
-            }
-            if nobody && released == in_group {
-                crowded = true;
                 continue;
             }
             released += usize::from(nobody);

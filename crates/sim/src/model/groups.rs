@@ -169,9 +169,13 @@ pub fn setid(model: &mut Model, words: &Words) -> Answer {
     };
     let read = read.map(|n| n.min(stream.added));
     let group = model.group_mut(&words[2], &words[3]);
+    let goes_back = position < group.position;
     (group.position, group.read, group.moved) = (position, read, true);
     // What was passed over and stands behind the position again will be come upon again.
     group.held.retain(|id, _| *id <= position);
+    if goes_back {
+        model.note_set_back(&words[2], &words[3]);
+    }
     retire(model, words);
     Ok(Value::Status("OK"))
 }

@@ -47,6 +47,8 @@ pub struct Wait {
     look: Option<Look>,
     /// Keys in whose groups there was no room.
     crowded: Vec<Vec<u8>>,
+    /// The position of a group with bounds was set back meanwhile: it hears of room as if there had been none.
+    set_back: bool,
 }
 
 impl Model {
@@ -57,14 +59,14 @@ impl Model {
         let deadline = (timeout > 0).then(|| self.now + timeout + 1);
         self.tickets += 1;
         let ticket = self.tickets;
-        let wait = Wait { words, keys, deadline, ticket, look: None, crowded: Vec::new() };
+        let wait = Wait { words, keys, deadline, ticket, look: None, crowded: Vec::new(), set_back: false };
         self.wait_on(client, wait);
     }
 
     /// Waits, having just looked in vain.
     fn wait_on(&mut self, client: usize, mut wait: Wait) {
         wait.crowded.clear();
-        wait.look = None;
+        (wait.look, wait.set_back) = (None, false);
         if let Some((group, consumer, min_idle)) = reading::group_of(&wait.words) {
             for key in &wait.keys {
                 let Some(of) = self.stream(key).ok().flatten().and_then(|stream| stream.groups.get(&group)) else {
@@ -130,6 +132,21 @@ impl Model {
         self.signal_event(name, Event::Room);
     }
 
+    /// The position of a group with bounds was set back: who waits for what is new again hears of room.
+    pub(super) fn note_set_back(&mut self, name: &[u8], group: &[u8]) {
+        let of = &self.stream_mut(name).groups[group];
+        if of.max_pending == 0 && of.max_pending_consumer == 0 {
+            return;
+        }
+        for state in self.clients.values_mut() {
+            let Some(wait) = &mut state.wait else { continue };
+            let reads = reading::group_of(&wait.words).is_some_and(|(of, ..)| of == group);
+            if reads && wait.keys.iter().any(|key| key == name) && !reading::needs_no_room(&wait.words) {
+                wait.set_back = true;
+            }
+        }
+    }
+
     /// Serves those who wait for keys at which something happened.
     pub(super) fn serve(&mut self, replies: &mut Vec<(usize, Value)>) {
         while !self.signals.is_empty() {
@@ -147,7 +164,7 @@ impl Model {
                         }
                         Event::Pending => wait.look == Some(Look::Pending),
                         Event::Claimable => wait.look.is_some(),
-                        Event::Room => !wait.crowded.is_empty(),
+                        Event::Room => wait.set_back || !wait.crowded.is_empty(),
                         Event::Held => reading::group_of(&wait.words).is_some(),
                     };
                     if !concerned || wait.ticket != ticket || ticket > newest {

@@ -170,7 +170,7 @@ impl World {
             self.note(|| format!("the server has got c{number}> {}", words.join(&b' ').escape_ascii()));
         }
         if let Some(follower) = &mut self.follower {
-            commands.iter().for_each(|words| follower.command(number, words));
+            commands.into_iter().for_each(|words| follower.command(number, words));
         }
     }
 
@@ -263,7 +263,7 @@ impl World {
     /// A connection is no more, for whatever reason.
     pub fn drop_connection(&mut self, number: usize) {
         let peer = std::mem::take(&mut self.peers[number]);
-        self.unanswered[number] = peer.sent.into_iter().next().map(|sent| sent.words);
+        self.unanswered[number] = peer.sent.into_iter().next().map(|sent| sent.words.to_vec());
         if let Some(follower) = &mut self.follower {
             follower.gone(number);
         }

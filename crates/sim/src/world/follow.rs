@@ -5,6 +5,7 @@
 //! with what it has sent since, first come first, at the end of the turn.
 
 use std::collections::VecDeque;
+use std::rc::Rc;
 
 use impel_core::engine::Engine;
 use impel_core::id::StreamId;
@@ -19,7 +20,7 @@ use crate::workload::NODE_MAX;
 /// What the model was told.
 #[derive(Clone)]
 enum Told {
-    Command(usize, Vec<Vec<u8>>),
+    Command(usize, Rc<[Vec<u8>]>),
     Pass(u64),
     Gone(usize),
     Came(usize, usize),
@@ -48,7 +49,7 @@ pub struct Follower {
     /// What each peer is to be told and has not been.
     pub expected: [Vec<u8>; PEERS],
     /// Commands of a peer behind one that waits.
-    behind: [VecDeque<Vec<Vec<u8>>>; PEERS],
+    behind: [VecDeque<Rc<[Vec<u8>]>>; PEERS],
     /// Peers that have stopped waiting in this turn.
     resumed: VecDeque<usize>,
 }
@@ -82,8 +83,8 @@ impl Follower {
     }
 
     /// The server was given a whole command.
-    pub fn command(&mut self, peer: usize, words: &[Vec<u8>]) {
-        self.behind[peer].push_back(words.to_vec());
+    pub fn command(&mut self, peer: usize, words: Rc<[Vec<u8>]>) {
+        self.behind[peer].push_back(words);
         self.go_on(peer);
     }
 

@@ -19,9 +19,11 @@ const REST_PIECE_US: u64 = 1_000_000;
 
 impl World {
     /// Lives until the source has no more steps, and comes to a good end.
-    pub fn live(&mut self, source: &mut Source, events: &mut Vec<Event>) -> Result {
+    pub fn live(&mut self, source: &mut Source, mut events: Option<&mut Vec<Event>>) -> Result {
         while let Some(event) = source.next(self) {
-            events.push(event.clone());
+            if let Some(events) = &mut events {
+                events.push(event.clone());
+            }
             self.random = Random::new(event.salt);
             self.note(|| event.to_string());
             self.step(event.step)?;

@@ -102,22 +102,24 @@ pub const STEPS: usize = 1500;
 /// What went wrong: how to play it again, a short list of steps that goes wrong as well, what happened last.
 pub fn play_seed(seed: u64, steps: usize, tell: bool) -> std::result::Result<Report, String> {
     let setup = Setup::of(seed);
-    let mut events = Vec::new();
-    let failure = match attempt(seed, &setup, &mut Source::new(seed, &setup, steps), &mut events, None) {
+    let failure = match attempt(seed, &setup, &mut Source::new(seed, &setup, steps), None, None) {
         Ok(report) => return Ok(report),
         Err(failure) => failure,
     };
     if !tell {
         return Err(failure);
     }
+    // Its steps are noted when it is lived again: nobody asks for those of the others.
+    let mut events = Vec::new();
+    let _ = attempt(seed, &setup, &mut Source::new(seed, &setup, steps), Some(&mut events), None);
     let kind = kind_of(&failure);
     let fails = |candidate: &[Event]| {
         let mut source = Source::of(candidate.to_vec());
-        attempt(seed, &setup, &mut source, &mut Vec::new(), None).is_err_and(|why| kind_of(&why) == kind)
+        attempt(seed, &setup, &mut source, None, None).is_err_and(|why| kind_of(&why) == kind)
     };
     let short = if fails(&events) { shrink(&events, words_of, fails) } else { events };
     let mut story = VecDeque::new();
-    let again = attempt(seed, &setup, &mut Source::of(short.clone()), &mut Vec::new(), Some(&mut story));
+    let again = attempt(seed, &setup, &mut Source::of(short.clone()), None, Some(&mut story));
     let script: Vec<String> = short.iter().map(Event::to_string).collect();
     let story: Vec<String> = story.into_iter().collect();
     Err(format!(
@@ -149,7 +151,7 @@ fn attempt(
     seed: u64,
     setup: &Setup,
     source: &mut Source,
-    events: &mut Vec<Event>,
+    events: Option<&mut Vec<Event>>,
     story: Option<&mut VecDeque<String>>,
 ) -> std::result::Result<Report, String> {
     let mut world = World::new(seed, setup, story.is_some());

@@ -1,6 +1,7 @@
 //! The other ends of the connections: what they have sent and not been answered, what the network has brought, what they take.
 
 use std::collections::VecDeque;
+use std::rc::Rc;
 
 use impel_core::engine::blocked::ClientIndex;
 
@@ -34,7 +35,7 @@ pub struct Call {
 #[derive(Debug)]
 pub struct Sent {
     /// Its words.
-    pub words: Vec<Vec<u8>>,
+    pub words: Rc<[Vec<u8>]>,
     /// Bytes of the connection up to its end.
     pub end: u64,
     /// Replies that are still to come.
@@ -104,9 +105,24 @@ pub struct Peer {
 
 /// A command as bytes.
 pub fn encode(words: &[Vec<u8>]) -> Vec<u8> {
-    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
+    let mut bytes = Vec::with_capacity(words.iter().map(|word| word.len() + 16).sum::<usize>() + 16);
+    let head = |bytes: &mut Vec<u8>, kind: u8, mut n: usize| {
+        let (mut digits, mut at) = ([0; 20], 20);
+        loop {
+            at -= 1;
+            digits[at] = b'0' + (n % 10) as u8;
+            n /= 10;
+            if n == 0 {
+                break;
+            }
+        }
+        bytes.push(kind);
+        bytes.extend_from_slice(&digits[at..]);
+        bytes.extend_from_slice(b"\r\n");
+    };
+    head(&mut bytes, b'*', words.len());
     for word in words {
-        bytes.extend(format!("${}\r\n", word.len()).into_bytes());
+        head(&mut bytes, b'$', word.len());
         bytes.extend_from_slice(word);
         bytes.extend_from_slice(b"\r\n");
     }
@@ -144,7 +160,7 @@ impl Peer {
         let replies = self.replies_to(words);
         let keys = self.keys_of(words);
         let echoes = is(&words[0], "ECHO") && self.transaction.is_none();
-        let (words, end) = (words.to_vec(), self.sent_bytes);
+        let (words, end) = (Rc::from(words), self.sent_bytes);
         self.sent.push_back(Sent { words, end, replies, keys, echoes, call: None, waited: false });
         bytes
     }

@@ -83,6 +83,7 @@ impl World {
         self.report.crashes += 1;
         self.stop(End::Power);
         let seed = self.random.number();
+        self.note(|| format!("the machine loses its power, what survives: {survival:?}"));
         self.disk.crash(survival, seed);
         self.armed = None;
     }

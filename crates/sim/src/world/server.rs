@@ -14,7 +14,7 @@ use impel_core::engine::facts::{Facts, Request};
 
 use super::oracle::End;
 use super::peers::Call;
-use super::setup::MEMORY_BYTES;
+use super::setup::{MEMORY_BYTES, PEERS};
 use super::threads::{LogThread, SnapshotThread};
 use super::{Result, World};
 
@@ -114,14 +114,14 @@ impl World {
             host: process,
         };
         let from = server.node.engine().log.position();
-        let waited: Vec<bool> = self.peers.iter().map(|peer| waits(&server.node, peer.index)).collect();
+        let waited: [bool; PEERS] = std::array::from_fn(|at| waits(&server.node, self.peers[at].index));
         let result = what(&mut server.node, &facts);
         let to = server.node.engine().log.position();
         let count = |index: Option<ClientIndex>| {
             index.and_then(|index| server.node.client(index)).map_or(0, |client| client.commands)
         };
-        let commands: Vec<u64> =
-            self.peers.iter().map(|peer| count(peer.index).saturating_sub(peer.carried_out)).collect();
+        let commands: [u64; PEERS] =
+            std::array::from_fn(|at| count(self.peers[at].index).saturating_sub(self.peers[at].carried_out));
         let all: u64 = commands.iter().sum();
         self.report.commands += all;
         let call = Call { from, to, alone: all == 1 };
@@ -255,6 +255,9 @@ impl World {
             follower.mark(commit.end, safe);
         }
         self.trace(commit.end);
+        self.note(|| {
+            format!("the log gets what ends at {}{}", commit.end, if commit.sync { ", to be synced" } else { "" })
+        });
         let log = self.server.as_mut().and_then(|server| server.log.as_mut()).ok_or("a commit without a log")?;
         log.push(Job::Commit(commit), self.now_us, &mut self.random);
         self.look_at_the_disk();
@@ -274,6 +277,7 @@ impl World {
             let Done { bytes, end, synced, result } = done;
             match result {
                 Ok(()) => {
+                    self.note(|| format!("the log has what ends at {end}{}", if synced { ", synced" } else { "" }));
                     self.oracle.acknowledged(end, synced)?;
                     self.server().node.on_committed(end, synced, bytes);
                 }
@@ -282,7 +286,7 @@ impl World {
                     self.server().node.on_commit_failed();
                     self.report.failed_commits += 1;
                     self.silence()?;
-                    return self.die(End::Process);
+                    return if self.end_snapshot() { Ok(()) } else { self.die(End::Process) };
                 }
             }
         }
@@ -303,6 +307,7 @@ impl World {
         match result {
             Ok(saved) => {
                 self.report.snapshots += 1;
+                self.note(|| format!("the snapshot at position {} is written", saved.info.position));
                 self.oracle.snapshot_finished(saved.info.position);
                 let (now_us, random) = (self.now_us, &mut self.random);
                 let server = self.server.as_mut().expect("it runs");
@@ -319,6 +324,14 @@ impl World {
         }
         self.look_at_the_disk();
         Ok(())
+    }
+
+    /// The process waits for the snapshot thread before it ends. Answers whether a fault has ended it meanwhile.
+    fn end_snapshot(&mut self) -> bool {
+        if let Some(saver) = self.server().saver.take() {
+            saver.stop();
+        }
+        self.look_at_the_disk()
     }
 
     /// After a failed commit nobody is shown anything.
@@ -340,6 +353,7 @@ impl World {
         let now_us = self.now_us;
         match step {
             SnapshotStep::Begin { position, now_ms: newest_ms } => {
+                self.note(|| format!("a snapshot begins at position {position}"));
                 let server = self.server.as_mut().expect("it runs");
                 if server.log.is_none() {
                     self.oracle.snapshot_begun(position, check::digest(server.node.engine().state()));
@@ -454,7 +468,7 @@ impl World {
         if let Some(log) = self.server().log.take() {
             log.stop();
         }
-        if self.look_at_the_disk() {
+        if self.look_at_the_disk() || self.end_snapshot() {
             return Ok(());
         }
         self.report.shutdowns += 1;

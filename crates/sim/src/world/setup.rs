@@ -25,6 +25,8 @@ pub struct Setup {
     pub save: Option<(u32, u32)>,
     /// `log-segment-bytes`, smaller than a user may have it, so that segments come and go.
     pub segment_bytes: u64,
+    /// `log-retention`, s: how far back the past is kept.
+    pub retention_s: u64,
     /// How lag is told.
     pub lag: Lag,
     /// Which peers speak RESP3.
@@ -72,6 +74,7 @@ impl Setup {
             pause_us: *random.pick(&[3_000, 20_000, 100_000, 400_000]),
             slow_commands: random.chance(50),
             short_memory: !seed.is_multiple_of(2) && random.chance(20),
+            retention_s: *random.pick(&[0, 0, 0, 1, 8, 100]),
         }
     }
 
@@ -91,6 +94,7 @@ impl Setup {
             ("appendfsync", fsync),
             ("stream-lag", lag),
             ("stream-node-max-entries", &node_max),
+            ("log-retention", &self.retention_s.to_string()),
         ] {
             settings.apply(name.as_bytes(), &[value]).expect("settings there are");
         }

@@ -138,4 +138,11 @@ impl SnapshotThread {
         }
         (self.written, self.ended.take())
     }
+
+    /// Does all that it was given, as a thread whose channel is closed does; whom it would tell is not there any more.
+    pub fn stop(mut self) {
+        while let (Some(job), Some(piece), None) = (&mut self.job, self.pieces.pop_front(), &self.ended) {
+            self.ended = job.take(piece);
+        }
+    }
 }

@@ -128,7 +128,7 @@ pub fn create(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
 pub fn setid(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
     let options = options(args, false)?;
     let (key, name) = (args.get(2), args.get(3));
-    group(cx, key, name)?;
+    let before = group(cx, key, name)?.last_delivered;
     check_length(args, 7)?;
     let stream = stream(cx, key)?;
     let position = match args.get(4) {
@@ -139,6 +139,9 @@ pub fn setid(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(
     };
     let (at, entries_read) = (cx.at(key), entries_read(options.entries_read, Some(stream)));
     cx.emit(&Record::GroupPosition { at, group: name, position, entries_read });
+    if position < before {
+        cx.note_set_back(key, name);
+    }
     cx.notify(EventClass::Stream, "xgroup-setid", key);
     reply.ok();
     Ok(())

@@ -230,14 +230,15 @@ fn take_idle(
             if !pending.is_idle(now_ms, min_idle_ms) {
                 continue;
             }
+            // What else was released is not looked at, whether the stream still has it or not.
+            if released && room.group == 0 {
+                break;
+            }
             let Some(entry) = stream.entries.get(pending.id) else {
                 taken.dropped.push(pending.id);
                 continue;
             };
             if released {
-                if room.group == 0 {
-                    break;
-                }
                 room.group -= 1;
             }
             if Some(pending.consumer) != own {

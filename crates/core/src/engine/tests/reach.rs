@@ -116,6 +116,24 @@ fn room_made_by_a_claim_is_used_by_it() {
 }
 
 #[test]
+fn behind_what_fills_a_group_a_claim_looks_at_nothing_released_however_much_it_asks_for() {
+    for count in ["", "count 2", "count 3"] {
+        let mut world = World::new();
+        world.say("xgroup create s g 0 mkstream");
+        for id in ["1-1", "2-1", "3-1", "4-1"] {
+            world.say(&format!("xadd s {id} f v"));
+        }
+        world.say("xreadgroup group g x streams s >");
+        world.say("xnack s g fail ids 4 1-1 2-1 3-1 4-1");
+        world.say("xdel s 1-1 3-1 4-1");
+        world.say("xgroup cfgset s g maxpending 1");
+        let got = world.say(&format!("xreadgroup group g r {count} claim 0 streams s >"));
+        assert_eq!(got, "*1|*2|$1|s|*1|*4|$3|2-1|*2|$1|f|$1|v|:-1|:1|", "{count}");
+        assert_eq!(world.say("xpending s g"), "*4|:3|$3|2-1|$3|4-1|*1|*2|$1|r|$1|1|", "{count}");
+    }
+}
+
+#[test]
 fn making_groups_in_scripts_goes_by_their_rules() {
     let mut world = World::with(&[("maxmemory", "1mb")]);
     let refused = "-OOM command not allowed when used memory > 'maxmemory'.|";

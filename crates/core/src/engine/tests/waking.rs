@@ -144,6 +144,24 @@ fn room_is_nothing_to_who_needs_none() {
 }
 
 #[test]
+fn after_a_position_was_set_back_room_is_told_to_those_who_were_not_asked_whether_they_had_any() {
+    for (bounds, gains) in [("", 0), ("maxpending-consumer 1", 1), ("maxpending 1", 1)] {
+        let mut world = World::new();
+        world.say(&format!("xgroup create s g 0 mkstream {bounds}"));
+        let first = world.waiting(1, "noack");
+        let reader = world.open("10.0.2.1:1");
+        assert_eq!(world.send(reader, "xreadgroup group g w1 block 0 streams s >"), "");
+        world.say("xadd s 1-1 f v");
+        assert!(world.read(first[0]).contains("1-1"));
+        // It has no more room, and nobody has asked it: there is nothing for it.
+        world.say("xclaim s g w1 0 1-1 force justid");
+        assert_eq!(world.reads_of("xgroup setid s g 0"), 0, "{bounds}");
+        assert_eq!(world.reads_of("xack s g 1-1"), gains, "{bounds}");
+        assert_eq!(world.read(reader).contains("1-1"), gains > 0, "{bounds}");
+    }
+}
+
+#[test]
 fn a_full_consumer_is_left_alone_until_it_has_room() {
     for options in ["", "claim 5000"] {
         let mut world = World::new();
