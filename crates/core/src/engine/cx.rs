@@ -11,7 +11,7 @@ use super::fault::Fault;
 use crate::command::table::{CommandSpec, Flags};
 use crate::id::StreamId;
 use crate::record::{At, Record};
-use crate::session::{Client, Wait};
+use crate::session::{Client, Progress, Wait};
 use crate::settings::Settings;
 use crate::state::entries::NodeLimits;
 use crate::state::keyspace::{Slot, State, Value};
@@ -32,6 +32,8 @@ pub struct Cx<'e> {
     pub again: bool,
     /// What a command that was postponed gave itself along.
     pub carried: u64,
+    /// The same, where a number does not do.
+    pub progress: Option<Box<Progress>>,
     /// May this call wait? Not inside a transaction.
     pub may_block: bool,
     /// Set by a read that has nothing to answer yet.

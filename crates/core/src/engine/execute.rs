@@ -73,7 +73,7 @@ impl Engine {
         }
         let start = out.len();
         let measured = self.begin_measuring(spec, facts);
-        let carried = std::mem::take(&mut self.carried);
+        let (carried, progress) = (std::mem::take(&mut self.carried), self.progress.take());
         let mut cx = Cx {
             engine: self,
             client: index,
@@ -82,6 +82,7 @@ impl Engine {
             spec,
             again,
             carried,
+            progress,
             may_block,
             wait: None,
             gate: Cell::new(0),

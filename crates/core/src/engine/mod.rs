@@ -40,7 +40,7 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use crate::pipeline::Spares;
 use crate::record::Record;
-use crate::session::Client;
+use crate::session::{Client, Progress};
 use crate::settings::Settings;
 use crate::state::entries::NodeLimits;
 
@@ -90,6 +90,7 @@ pub struct Engine {
     postponed: VecDeque<ClientIndex>,
     /// What the postponed command that is carried out next carries over.
     carried: u64,
+    progress: Option<Box<Progress>>,
     /// Microseconds of measured commands since one connection began to be served.
     spent_us: u64,
     /// Until when (Unix ms) and for whom commands are held back.
@@ -139,6 +140,7 @@ impl Engine {
             later: Vec::new(),
             postponed: VecDeque::new(),
             carried: 0,
+            progress: None,
             spent_us: 0,
             pause: None,
             paused: Vec::new(),

@@ -8,6 +8,7 @@ use super::{Cx, Engine};
 use crate::command::args::{Args, OwnedArgs};
 use crate::engine::blocked::{ClientIndex, Place};
 use crate::engine::facts::Facts;
+use crate::session::Progress;
 
 /// Microseconds after which a turn begins no further postponed command.
 const TURN_US: u64 = 500;
@@ -24,6 +25,16 @@ impl Cx<'_> {
         let mut wait = Engine::wait_for(self.spec.id, OwnedArgs::new(args.iter()), self.db, Vec::new(), None);
         (wait.goes_on, wait.carried) = (true, carried);
         self.wait = Some(wait);
+    }
+}
+
+impl Cx<'_> {
+    /// Leaves the command for the next turn, which gets back how far it has come as [`Cx::progress`].
+    pub fn postpone_with(&mut self, args: Args<'_>, progress: Box<Progress>) {
+        self.postpone(args, 0);
+        if let Some(wait) = &mut self.wait {
+            wait.progress = Some(progress);
+        }
     }
 }
 

@@ -34,7 +34,7 @@ impl Engine {
         if let Some(reader) = &wait.group {
             for key in &wait.keys {
                 let place = Place { db: wait.db, key: key.clone(), group: reader.group.clone() };
-                let needs_room = !reader.no_ack || reader.claim_idle_ms.is_some();
+                let needs_room = !reader.no_ack || reader.claims_at(key).is_some();
                 if needs_room && !self.has_room(&place, reader, facts.now_ms) {
                     self.blocked.set_full(&place, wait.ticket, index, reader);
                 }
@@ -110,6 +110,7 @@ impl Engine {
         keys: Vec<Box<[u8]>>,
         deadline_ms: Option<u64>,
     ) -> Box<Wait> {
-        Box::new(Wait { args, command, db, keys, deadline_ms, group: None, goes_on: false, carried: 0, ticket: 0 })
+        let (group, goes_on, carried, progress, ticket) = (None, false, 0, None, 0);
+        Box::new(Wait { args, command, db, keys, deadline_ms, group, goes_on, carried, progress, ticket })
     }
 }

@@ -10,6 +10,9 @@ use crate::limits::DATABASES;
 use crate::state::codec::{Corrupt, Reader, put_bytes, put_id, put_int, put_uint};
 use crate::state::group::GroupOptions;
 use crate::state::idempotence::IdempotenceSettings;
+use crate::state::ledger::Row;
+use crate::state::policy::Policy;
+use crate::state::redrive::Redrive;
 use crate::state::retention::Retention;
 
 mod tag {
@@ -53,6 +56,10 @@ mod tag {
     pub const HOLD: u8 = 51;
     pub const GIVE: u8 = 52;
     pub const DUE: u8 = 53;
+    pub const WORK_POLICY: u8 = 60;
+    pub const WORK_ROW: u8 = 61;
+    pub const WORK_FORGET: u8 = 62;
+    pub const REDRIVE: u8 = 63;
 }
 
 fn put_at(out: &mut Vec<u8>, tag: u8, at: At<'_>) {
@@ -305,6 +312,30 @@ impl<'a> Record<'a> {
                 out.push(u8::from(start.is_some()));
                 put_id(out, start.unwrap_or(StreamId::MIN));
             }
+            Record::WorkPolicy { at, group, policy } => {
+                put_at(out, tag::WORK_POLICY, *at);
+                put_bytes(out, group);
+                let mut bytes = Vec::new();
+                policy.encode(&mut bytes);
+                put_bytes(out, &bytes);
+            }
+            Record::WorkRow { at, group, row } => {
+                put_at(out, tag::WORK_ROW, *at);
+                put_bytes(out, group);
+                row.encode(out);
+            }
+            Record::WorkForget { at, group, before } => {
+                put_at(out, tag::WORK_FORGET, *at);
+                put_bytes(out, group);
+                put_uint(out, *before);
+            }
+            Record::Redrive { at, redrive } => {
+                put_at(out, tag::REDRIVE, *at);
+                out.push(u8::from(redrive.is_some()));
+                if let Some(redrive) = redrive {
+                    redrive.encode(out);
+                }
+            }
         }
     }
 
@@ -481,6 +512,21 @@ impl<'a> Record<'a> {
                 let given = reader.byte(what)? != 0;
                 let start = reader.id(what)?;
                 Record::ScanStart { at, group, start: given.then_some(start) }
+            }
+            tag::WORK_POLICY => {
+                let (at, group) = (read_at(reader)?, reader.bytes(what)?);
+                Record::WorkPolicy { at, group, policy: Policy::decode(Reader::new(reader.bytes(what)?))? }
+            }
+            tag::WORK_ROW => {
+                Record::WorkRow { at: read_at(reader)?, group: reader.bytes(what)?, row: Row::decode(reader)? }
+            }
+            tag::WORK_FORGET => {
+                Record::WorkForget { at: read_at(reader)?, group: reader.bytes(what)?, before: reader.uint(what)? }
+            }
+            tag::REDRIVE => {
+                let at = read_at(reader)?;
+                let given = reader.byte(what)? != 0;
+                Record::Redrive { at, redrive: if given { Some(Redrive::decode(reader)?) } else { None } }
             }
             _ => return Err(Corrupt { what: "unknown record tag" }),
         })

@@ -79,7 +79,8 @@ impl Garbage {
     /// Takes a removed group.
     pub fn group(&mut self, mut group: Group) {
         self.pel(group.take_pel());
-        if (group.consumer_count() as u64).max(group.deferred()).max(group.held().known()) >= SMALL {
+        let rows = group.work().map_or(0, |work| work.ledger.len());
+        if (group.consumer_count() as u64).max(group.deferred()).max(group.held().known()).max(rows) >= SMALL {
             self.groups.push(group);
         }
     }
