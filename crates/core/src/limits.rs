@@ -20,6 +20,17 @@ pub const ARGUMENTS_MAX_UNAUTHENTICATED: usize = 10;
 /// … of no more than this many bytes each. Redis: 16384.
 pub const BULK_MAX_UNAUTHENTICATED_BYTES: usize = 16 * 1024;
 
+/// With so many bytes waiting for the log nothing more is read or carried out: the disk is slower than the clients. What one
+/// turn makes is one frame of the log, so this also keeps frames far below what they can hold (4 GiB).
+pub const LOG_AHEAD_MAX_BYTES: usize = 64 << 20;
+
+/// Largest command, and largest transaction, whatever `client-query-buffer-limit` says: its records are never divided, and have
+/// to fit into a frame of the log.
+pub const COMMAND_MAX_BYTES: usize = 2 << 30;
+
+/// Bytes of records that one script makes: they are never divided either.
+pub const SCRIPT_RECORDS_MAX_BYTES: usize = 256 * 1024 * 1024;
+
 /// Largest sum of field and value bytes of one stream entry. Redis: `STREAM_LISTPACK_MAX_SIZE`, 1 GiB.
 pub const ENTRY_MAX_BYTES: usize = 1 << 30;
 

@@ -127,9 +127,9 @@ impl Output {
         }
     }
 
-    /// Bytes that have not been sent, held or not.
+    /// Bytes that have not been sent, held or not. None while the buffer is taken: a client may ask about itself.
     pub fn len(&self) -> usize {
-        self.bytes.len() - self.sent
+        self.bytes.len().saturating_sub(self.sent)
     }
 
     /// Nothing left to send?

@@ -17,6 +17,7 @@ use crate::state::policy::Policy;
 use crate::state::redrive::Redrive;
 use crate::state::retention::Retention;
 
+pub use codec::TAGS;
 pub use lists::{Claimed, Claims, Fields, FieldsIter, Ids};
 
 /// A key in a numbered database.

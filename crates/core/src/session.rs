@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::command::args::OwnedArgs;
 use crate::command::table::{CommandId, CommandSpec, Flags};
+use crate::engine::Carried;
 use crate::engine::acl::rules::User;
 use crate::engine::pubsub::Subscriptions;
 use crate::id::StreamId;
@@ -125,11 +126,13 @@ pub struct Wait {
     pub deadline_ms: Option<u64>,
     /// XREADGROUP: for whom it reads.
     pub group: Option<GroupReader>,
+    /// The client has asked to wait. If not, the command only goes on in the next turn.
+    pub is_asked_for: bool,
     /// It is no wait but for the next turn, in which the command goes on. As long as it does it has no deadline.
     pub goes_on: bool,
-    /// What a command that goes on carries over.
-    pub carried: u64,
-    /// The same, where a number does not do.
+    /// What a trim that goes on carries over.
+    pub carried: Option<Carried>,
+    /// How far a command has come that goes on and collects its reply.
     pub progress: Option<Box<Progress>>,
     /// Its place in the queues of its keys.
     pub ticket: u64,
@@ -139,7 +142,7 @@ impl Wait {
     /// Does the command only go on in the next turn, without waiting for anything? Then nobody is to see a client that
     /// waits: it cannot be unblocked, and INFO does not count it.
     pub fn only_goes_on(&self) -> bool {
-        self.goes_on && self.keys.is_empty()
+        !self.is_asked_for
     }
 }
 

@@ -190,6 +190,11 @@ fn shown(name: &[u8]) -> String {
 }
 
 impl Settings {
+    /// `log-retention` in milliseconds.
+    pub fn log_retention_ms(&self) -> u64 {
+        u64::from(self.log_retention_seconds) * 1000
+    }
+
     /// Takes one setting from the command line or a file: its name, in any case of letters, and the words behind it.
     /// Nothing has changed when this fails.
     pub fn apply<T: AsRef<[u8]>>(&mut self, name: &[u8], words: &[T]) -> Result<Applied, SettingError> {

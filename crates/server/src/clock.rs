@@ -49,32 +49,24 @@ impl Stopwatch {
 #[derive(Debug)]
 pub struct Clock {
     stopwatch: Stopwatch,
+    pace: Pace,
+}
+
+/// How the time of a partition goes on, whatever the wall clock does. Reads nothing itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
     read_at_us: u64,
     now_us: u64,
 }
 
-impl Clock {
-    /// A clock that starts at the system's time, or at `floor_ms` if that is later.
-    pub fn new(floor_ms: u64) -> Self {
-        Clock { stopwatch: Stopwatch::start(), read_at_us: 0, now_us: wall_us().max(floor_ms.saturating_mul(1000)) }
+impl Pace {
+    /// Starts at a time of the wall clock, or at `floor_ms` if that is later, when nothing has elapsed yet.
+    pub fn new(wall_us: u64, floor_ms: u64) -> Self {
+        Pace { read_at_us: 0, now_us: wall_us.max(floor_ms.saturating_mul(1000)) }
     }
 
-    /// What [`Facts::elapsed_us`](impel_core::engine::facts::Facts::elapsed_us) is made of.
-    pub fn stopwatch(&self) -> Stopwatch {
-        self.stopwatch
-    }
-
-    /// The time now, in Unix µs. Once a turn.
-    pub fn read(&mut self) -> u64 {
-        self.advance(wall_us(), self.stopwatch.elapsed_us())
-    }
-
-    /// The time of the last [`Clock::read`], in Unix µs.
-    pub fn last_us(&self) -> u64 {
-        self.now_us
-    }
-
-    fn advance(&mut self, wall_us: u64, elapsed_us: u64) -> u64 {
+    /// The time, in Unix µs, when the wall clock says `wall_us` and `elapsed_us` have passed since the start.
+    pub fn advance(&mut self, wall_us: u64, elapsed_us: u64) -> u64 {
         let passed_us = elapsed_us.saturating_sub(self.read_at_us);
         // What half a microsecond leaves over counts the next time.
         let half_us = passed_us / 2;
@@ -87,6 +79,33 @@ impl Clock {
         }
         self.now_us
     }
+
+    /// What it said last.
+    pub fn last_us(&self) -> u64 {
+        self.now_us
+    }
+}
+
+impl Clock {
+    /// A clock that starts at the system's time, or at `floor_ms` if that is later.
+    pub fn new(floor_ms: u64) -> Self {
+        Clock { stopwatch: Stopwatch::start(), pace: Pace::new(wall_us(), floor_ms) }
+    }
+
+    /// What [`Facts::elapsed_us`](impel_core::engine::facts::Facts::elapsed_us) is made of.
+    pub fn stopwatch(&self) -> Stopwatch {
+        self.stopwatch
+    }
+
+    /// The time now, in Unix µs. Once a turn.
+    pub fn read(&mut self) -> u64 {
+        self.pace.advance(wall_us(), self.stopwatch.elapsed_us())
+    }
+
+    /// The time of the last [`Clock::read`], in Unix µs.
+    pub fn last_us(&self) -> u64 {
+        self.pace.last_us()
+    }
 }
 
 #[cfg(test)]
@@ -95,7 +114,7 @@ mod tests {
 
     #[test]
     fn a_wall_clock_set_back_makes_time_slower_and_never_turns_it_back() {
-        let mut clock = Clock { stopwatch: Stopwatch::start(), read_at_us: 0, now_us: 1_000_000 };
+        let mut clock = Pace::new(1_000_000, 0);
         assert_eq!(clock.advance(1_000_100, 100), 1_000_100);
         // Back by half a second: 100 µs pass, 50 of them for us.
         assert_eq!(clock.advance(500_200, 200), 1_000_150);

@@ -12,6 +12,8 @@ use impel_core::engine::acl;
 use impel_core::settings::text::{self, Directive};
 use impel_core::settings::{self, Applied, Settings};
 
+use crate::cli;
+
 /// How deep `include` may go.
 const INCLUDE_DEPTH_MAX: usize = 16;
 
@@ -111,15 +113,18 @@ pub fn read(words: &[Vec<u8>]) -> Result<Invocation, ConfigError> {
 }
 
 fn help() -> String {
-    let usage = "\
+    let commands = cli::help();
+    let usage = format!(
+        "\
 Usage: impel [FILE | -] [--NAME VALUE ...]
        impel --help | --version
-
+{commands}
 Serves Redis streams. Without any option: on port 6379 of this machine, with everything kept in ./impel-data.
 FILE is a configuration file as redis.conf is one; - reads it from standard input. Every setting of it can be
 given as an option as well: --port 7000 --save \"\".
 
-";
+"
+    );
     format!("{usage}{}", settings::help_text())
 }
 

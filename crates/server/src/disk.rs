@@ -14,7 +14,7 @@ use std::error::Error;
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -31,6 +31,10 @@ pub trait Disk: Send + Sync {
     fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
     /// An existing file for reading and writing.
     fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
+    /// An existing file for reading alone, which needs no right to write it. Who writes to it all the same gets an error.
+    fn open_to_read(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        self.open(path)
+    }
     /// Gives a file another name in one step; a file that has the new name already is replaced.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a file.
@@ -40,6 +44,11 @@ pub trait Disk: Send + Sync {
     /// Takes the exclusive lock on a file, which is made if there is none. `None`: somebody else holds it. It is held
     /// until the guard is dropped or the process ends.
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn LockGuard>>>;
+    /// Keeps everybody from taking the lock on a file, which must be there, without writing anything; others may do so at the
+    /// same time. `None`: somebody holds the lock. A disk that has no such thing takes the lock itself.
+    fn share_lock(&self, path: &Path) -> io::Result<Option<Box<dyn LockGuard>>> {
+        self.lock(path)
+    }
 }
 
 /// What holds a lock; dropping it lets go.
@@ -61,6 +70,10 @@ pub trait DiskFile: Send {
     fn sync_data(&mut self) -> io::Result<()>;
     /// Makes the content and all metadata durable.
     fn sync_all(&mut self) -> io::Result<()>;
+    /// Has its last name been removed? What is written then can be synced and is gone all the same when it is closed.
+    fn is_removed(&self) -> io::Result<bool> {
+        Ok(false)
+    }
 }
 
 /// The disk of the operating system.
@@ -96,6 +109,10 @@ impl Disk for RealDisk {
         Ok(Box::new(RealFile(OpenOptions::new().read(true).write(true).open(path)?)))
     }
 
+    fn open_to_read(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        Ok(Box::new(RealFile(File::open(path)?)))
+    }
+
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         std::fs::rename(from, to)
     }
@@ -110,11 +127,19 @@ impl Disk for RealDisk {
 
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn LockGuard>>> {
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
-        match rustix::io::retry_on_intr(|| rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)) {
-            Ok(()) => Ok(Some(Box::new(RealLock(file)))),
-            Err(Errno::WOULDBLOCK) => Ok(None),
-            Err(errno) => Err(errno.into()),
-        }
+        flock(file, FlockOperation::NonBlockingLockExclusive)
+    }
+
+    fn share_lock(&self, path: &Path) -> io::Result<Option<Box<dyn LockGuard>>> {
+        flock(File::open(path)?, FlockOperation::NonBlockingLockShared)
+    }
+}
+
+fn flock(file: File, operation: FlockOperation) -> io::Result<Option<Box<dyn LockGuard>>> {
+    match rustix::io::retry_on_intr(|| rustix::fs::flock(&file, operation)) {
+        Ok(()) => Ok(Some(Box::new(RealLock(file)))),
+        Err(Errno::WOULDBLOCK) => Ok(None),
+        Err(errno) => Err(errno.into()),
     }
 }
 
@@ -160,6 +185,58 @@ impl DiskFile for RealFile {
 
     fn sync_all(&mut self) -> io::Result<()> {
         self.0.sync_all()
+    }
+
+    fn is_removed(&self) -> io::Result<bool> {
+        Ok(self.0.metadata()?.nlink() == 0)
+    }
+}
+
+/// A disk that can only be read: every change is refused. A directory that is not there is an empty one.
+struct ReadOnly(Arc<dyn Disk>);
+
+fn read_only<T>() -> io::Result<T> {
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, "it was opened to be read"))
+}
+
+impl Disk for ReadOnly {
+    fn create_dir(&self, _: &Path) -> io::Result<()> {
+        read_only()
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        match self.0.list(dir) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            listed => listed,
+        }
+    }
+
+    fn create(&self, _: &Path) -> io::Result<Box<dyn DiskFile>> {
+        read_only()
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        self.0.open_to_read(path)
+    }
+
+    fn rename(&self, _: &Path, _: &Path) -> io::Result<()> {
+        read_only()
+    }
+
+    fn remove(&self, _: &Path) -> io::Result<()> {
+        read_only()
+    }
+
+    fn sync_dir(&self, _: &Path) -> io::Result<()> {
+        read_only()
+    }
+
+    fn lock(&self, _: &Path) -> io::Result<Option<Box<dyn LockGuard>>> {
+        read_only()
+    }
+
+    fn share_lock(&self, path: &Path) -> io::Result<Option<Box<dyn LockGuard>>> {
+        self.0.share_lock(path)
     }
 }
 
@@ -220,7 +297,8 @@ impl fmt::Display for DataDirError {
         match self {
             DataDirError::Locked { path } => write!(
                 f,
-                "the data directory {} is in use by another server: stop that one, or give this one a directory of its own",
+                "the data directory {} is in use by another server (or looked at by impel check): stop that one, or give this \
+                 one a directory of its own",
                 path.display()
             ),
             DataDirError::Disk(error) => error.fmt(f),
@@ -249,7 +327,19 @@ pub struct DataDir {
     disk: Arc<dyn Disk>,
     log: PathBuf,
     snapshots: PathBuf,
-    _lock: Box<dyn LockGuard>,
+    /// `None`: it is only looked at.
+    _lock: Option<Box<dyn LockGuard>>,
+}
+
+/// Who has the lock of a directory that is only looked at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Holder {
+    /// Nobody, and nobody can take it while we look.
+    Nobody,
+    /// A server works in it.
+    Server,
+    /// There is no telling: the lock's file may not be read.
+    Unknown,
 }
 
 impl DataDir {
@@ -276,7 +366,22 @@ impl DataDir {
                 _ => {}
             }
         }
-        Ok(Arc::new(DataDir { disk, log, snapshots, _lock: lock }))
+        Ok(Arc::new(DataDir { disk, log, snapshots, _lock: Some(lock) }))
+    }
+
+    /// A directory to look at: nothing in it can be changed by this, and nothing is made. Whether a server works in it is
+    /// answered as well; if not, none can begin to as long as anybody keeps what is returned.
+    pub fn look(disk: Arc<dyn Disk>, path: &Path) -> Result<(Arc<DataDir>, Holder), DiskError> {
+        disk.list(path).map_err(DiskError::at("list", path))?;
+        let (lock, holder) = match disk.share_lock(&path.join("lock")) {
+            Ok(Some(lock)) => (Some(lock), Holder::Nobody),
+            Ok(None) => (None, Holder::Server),
+            // No server has ever worked here, or the directory was copied without it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => (None, Holder::Nobody),
+            Err(_) => (None, Holder::Unknown),
+        };
+        let disk = Arc::new(ReadOnly(disk));
+        Ok((Arc::new(DataDir { disk, log: path.join("log"), snapshots: path.join("snapshots"), _lock: lock }), holder))
     }
 
     /// The disk below.
@@ -352,6 +457,40 @@ mod tests {
         assert!(matches!(&error, DataDirError::Locked { path: named } if *named == path), "{error}");
         drop(first);
         DataDir::open(Arc::new(RealDisk), &path).unwrap();
+    }
+
+    #[test]
+    fn looking_changes_nothing_and_sees_who_works_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("data");
+        assert!(DataDir::look(Arc::new(RealDisk), &path).is_err(), "there is no such directory");
+        std::fs::create_dir(&path).unwrap();
+        let (dir, holder) = DataDir::look(Arc::new(RealDisk), &path).unwrap();
+        assert_eq!((holder, dir.disk().list(dir.log()).unwrap().len()), (Holder::Nobody, 0));
+        assert_eq!(std::fs::read_dir(&path).unwrap().count(), 0);
+        drop(dir);
+        let server = DataDir::open(Arc::new(RealDisk), &path).unwrap();
+        let file = server.log().join("file");
+        server.disk().create(&file).unwrap();
+        let (dir, holder) = DataDir::look(Arc::new(RealDisk), &path).unwrap();
+        assert_eq!(holder, Holder::Server);
+        let disk = dir.disk();
+        assert!(disk.create(&file).is_err() && disk.remove(&file).is_err() && disk.rename(&file, &path).is_err());
+        assert!(disk.open(&file).unwrap().write_at(0, b"x").is_err());
+        drop((dir, server));
+        let (dir, holder) = DataDir::look(Arc::new(RealDisk), &path).unwrap();
+        let (_, second) = DataDir::look(Arc::new(RealDisk), &path).unwrap();
+        assert_eq!((holder, second), (Holder::Nobody, Holder::Nobody));
+        assert!(
+            matches!(DataDir::open(Arc::new(RealDisk), &path), Err(DataDirError::Locked { .. })),
+            "while one looks"
+        );
+        drop(dir);
+        DataDir::open(Arc::new(RealDisk), &path).unwrap();
+        let kept = RealDisk.open(&file).unwrap();
+        assert!(!kept.is_removed().unwrap());
+        RealDisk.remove(&file).unwrap();
+        assert!(kept.is_removed().unwrap());
     }
 
     #[test]

@@ -68,6 +68,8 @@ impl Encoder {
 #[derive(Debug, Default)]
 pub struct Decoder {
     pieces: Vec<u8>,
+    /// The next whole chunk may begin with the rest of a key whose piece was lost.
+    mid_key: bool,
 }
 
 impl Decoder {
@@ -75,8 +77,13 @@ impl Decoder {
     pub fn chunk(&mut self, chunk: &[u8], mut restore: impl FnMut(Captured)) -> Result<(), Corrupt> {
         let (&kind, rest) = chunk.split_first().ok_or(Corrupt { what: "empty chunk" })?;
         match kind {
+            PIECE if self.mid_key => Ok(()),
             PIECE => {
                 self.pieces.extend_from_slice(rest);
+                Ok(())
+            }
+            WHOLE if self.mid_key => {
+                self.mid_key = false;
                 Ok(())
             }
             WHOLE if self.pieces.is_empty() => Self::keys(rest, &mut restore),
@@ -87,6 +94,14 @@ impl Decoder {
             }
             _ => Err(Corrupt { what: "unknown kind of chunk" }),
         }
+    }
+
+    /// A chunk of this length is lost: so are the keys that were whole in it, and one that it held a piece of. Only a chunk
+    /// of full length can have been a piece. Answers whether what follows up to the next whole chunk is lost with it.
+    pub fn lost(&mut self, len_bytes: usize) -> bool {
+        self.pieces.clear();
+        self.mid_key |= len_bytes >= CHUNK_MAX_BYTES;
+        self.mid_key
     }
 
     /// After the last chunk.

@@ -1,9 +1,14 @@
 //! The process around the engine: event loop, sockets, log providers, snapshots, configuration, command-line tools.
 //! Decides nothing about what a command means; that is `impel-core`'s.
 
+pub mod backup;
+pub mod calendar;
+pub mod check;
+pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod disk;
+pub mod headless;
 pub mod image;
 pub mod log;
 pub mod logger;
@@ -11,6 +16,8 @@ pub mod memory;
 pub mod net;
 pub mod node;
 pub mod observe;
+pub mod offline;
+pub mod restore;
 pub mod run;
 pub mod saver;
 pub mod serve;

@@ -195,7 +195,7 @@ impl Node {
 
     /// Is there a client whose commands can go on without anything having happened? The next turn should begin at once.
     pub fn can_go_on(&self) -> bool {
-        self.engine.can_resume() || (self.engine.has_later() && !self.is_pressed())
+        (self.engine.can_resume() || self.engine.has_later()) && !self.is_pressed()
     }
 
     /// A client.

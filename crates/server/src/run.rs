@@ -21,7 +21,7 @@ use impel_core::settings::Settings;
 use mio::{Events, Poll, Token, Waker};
 
 use crate::clock::Clock;
-use crate::disk::DataDir;
+use crate::disk::{DataDir, Disk, RealDisk};
 use crate::logger;
 use crate::memory;
 use crate::net::{self, Listener, Places};
@@ -68,6 +68,7 @@ pub struct Server {
     seed: u64,
     clock: Clock,
     observed: Rc<Observed>,
+    disk: Arc<dyn Disk>,
     dir: Option<Arc<DataDir>>,
     syncer: Option<Syncer>,
     saver: Option<Saver>,
@@ -88,6 +89,15 @@ pub struct Server {
 impl Server {
     /// Reads back what is on disk and opens the sockets.
     pub fn start(settings: Settings, config_file: &str) -> Result<Self, Box<dyn std::error::Error>> {
+        Server::start_on(Arc::new(RealDisk), settings, config_file)
+    }
+
+    /// The same on a disk of the caller's: a test may give it one that fails.
+    pub fn start_on(
+        disk: Arc<dyn Disk>,
+        settings: Settings,
+        config_file: &str,
+    ) -> Result<Self, Box<dyn std::error::Error>> {
         let poll = Poll::new()?;
         let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
         let mut signals = Signals::install()?;
@@ -101,13 +111,13 @@ impl Server {
             backlog: settings.tcp_backlog,
         })?;
 
-        let dir = startup::take_dir(&settings)?;
+        let dir = startup::take_dir(&disk, &settings)?;
         let seed = observe::random_u64();
         let mut node = Node::new(settings, seed);
         let opened = startup::load(dir, node.engine_mut())?;
         let clock = Clock::new(node.engine().state().last_ms);
         let now_ms = clock.last_us() / 1000;
-        node.restored(opened.position, opened.newest, opened.log.is_some(), now_ms);
+        node.restored(opened.position, opened.newest(), opened.log.is_some(), now_ms);
         let syncer = opened.log.map(|log| Syncer::start(log, waker.clone())).transpose()?;
         let observed = Rc::new(Observed::new(node.settings(), config_file, clock.last_us(), clock.stopwatch()));
         observed.log_position.set(opened.position);
@@ -135,6 +145,7 @@ impl Server {
             seed,
             clock,
             observed,
+            disk,
             dir: opened.dir,
             syncer,
             saver: None,

@@ -16,7 +16,7 @@ use rustix::thread::gettid;
 
 use crate::disk::{DataDir, DiskError};
 use crate::image::Encoder;
-use crate::snapshots::{self, Keep, SnapshotError, SnapshotInfo};
+use crate::snapshots::{self, Keep, SnapshotError, SnapshotInfo, SnapshotWriter};
 
 /// Niceness of the thread: a tenth of the loop's share where both want the same processor, so it still gets on.
 const SNAPSHOT_NICENESS: i32 = 10;
@@ -26,18 +26,26 @@ const OLDER_KEPT: usize = 1;
 /// restoration quicker and take the space of a state each.
 const HISTORY_PARTS: u64 = 4;
 
-enum Piece {
+/// For the writer of a snapshot.
+#[derive(Debug)]
+pub enum Piece {
+    /// Keys of it.
     Keys(Vec<Captured>),
+    /// It has all keys, and the log is synced up to its position.
     Finish,
 }
 
 /// What the head of a snapshot says.
-struct Begun {
-    position: u64,
-    now_ms: u64,
-    with_log: bool,
-    /// For how long the past is kept, in ms.
-    history_ms: u64,
+#[derive(Clone, Copy, Debug)]
+pub struct Begun {
+    /// The log position it stands for.
+    pub position: u64,
+    /// The newest time in the state.
+    pub now_ms: u64,
+    /// There is a log, which will have reached the position when the snapshot is finished.
+    pub with_log: bool,
+    /// Snapshots and log are kept that restore any moment of so many ms.
+    pub history_ms: u64,
 }
 
 /// A snapshot that is on disk.
@@ -59,22 +67,13 @@ pub struct Saver {
 }
 
 impl Saver {
-    /// Begins a snapshot of the state at `position`; `with_log`: which the log will have reached when it is finished.
-    /// Once it is on disk, older ones go that nothing needs: neither a start nor restoring a moment of the last `history_ms`.
-    pub fn start(
-        dir: Arc<DataDir>,
-        position: u64,
-        now_ms: u64,
-        with_log: bool,
-        history_ms: u64,
-        waker: Arc<Waker>,
-    ) -> std::io::Result<Self> {
+    /// Begins a snapshot. Once it is on disk, older ones go that nothing needs.
+    pub fn start(dir: Arc<DataDir>, begun: Begun, waker: Arc<Waker>) -> std::io::Result<Self> {
         let (pieces, inbox) = mpsc::channel();
         let (outbox, ended) = mpsc::channel();
         let written = Arc::new(AtomicU64::new(0));
         let counter = written.clone();
         let folder = dir.snapshots().to_owned();
-        let begun = Begun { position, now_ms, with_log, history_ms };
         let thread = thread::Builder::new().name("impel-snapshot".into()).spawn(move || {
             stand_back();
             if let Some(result) = write(&dir, begun, &inbox, &counter, &waker) {
@@ -135,7 +134,7 @@ fn stand_back() {
     }
 }
 
-/// `None`: given up by the loop.
+/// Writes until it is finished or fails. `None`: given up by the loop.
 fn write(
     dir: &Arc<DataDir>,
     begun: Begun,
@@ -143,45 +142,81 @@ fn write(
     written: &AtomicU64,
     waker: &Waker,
 ) -> Option<Result<Saved, SnapshotError>> {
-    let mut writer = match snapshots::create(dir, begun.position, begun.now_ms, begun.with_log) {
-        Ok(writer) => writer,
+    let mut job = match SnapshotJob::begin(dir, begun) {
+        Ok(job) => job,
         Err(error) => return Some(Err(error)),
     };
-    let mut encoder = Encoder::default();
     for piece in inbox {
-        let result = match piece {
-            Piece::Keys(keys) => {
-                let count = keys.len() as u64;
-                // Each is let go as soon as it is written: what it shares with the state need not be copied any more.
-                let result = keys.into_iter().try_for_each(|key| encoder.key(&key, |chunk| writer.write_chunk(chunk)));
-                written.fetch_add(count, Ordering::Relaxed);
-                let _ = waker.wake();
-                result
-            }
-            Piece::Finish => {
-                if let Err(error) = encoder.flush(|chunk| writer.write_chunk(chunk)) {
-                    return Some(Err(error));
-                }
-                return Some(writer.finish().map(|info| {
-                    let keep = Keep {
-                        older: OLDER_KEPT,
-                        since_ms: (begun.history_ms > 0).then(|| begun.now_ms.saturating_sub(begun.history_ms)),
-                        apart_ms: begun.history_ms / HISTORY_PARTS,
-                    };
-                    let log_from = match snapshots::prune(dir, &keep) {
-                        Ok(log_from) => log_from,
-                        Err(error) => {
-                            ::log::warn!("old snapshots could not be removed, they and the log stay: {error}");
-                            0
-                        }
-                    };
-                    Saved { info, log_from }
-                }));
-            }
-        };
-        if let Err(error) = result {
-            return Some(Err(error));
+        let ended = job.take(piece);
+        written.store(job.written(), Ordering::Relaxed);
+        if ended.is_some() {
+            return ended;
         }
+        let _ = waker.wake();
     }
     None
+}
+
+/// A snapshot being written, step by step: by the thread, or by what stands in for it in tests. Dropped before it has ended,
+/// it leaves nothing behind.
+pub struct SnapshotJob {
+    dir: Arc<DataDir>,
+    begun: Begun,
+    /// Taken away by its end.
+    writer: Option<SnapshotWriter>,
+    encoder: Encoder,
+    written: u64,
+}
+
+impl SnapshotJob {
+    /// Begins one.
+    pub fn begin(dir: &Arc<DataDir>, begun: Begun) -> Result<Self, SnapshotError> {
+        let writer = snapshots::create(dir, begun.position, begun.now_ms, begun.with_log)?;
+        Ok(SnapshotJob { dir: dir.clone(), begun, writer: Some(writer), encoder: Encoder::default(), written: 0 })
+    }
+
+    /// Keys that it is done with.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Writes a piece. Answers how the snapshot ended, if it did; nothing may be given to it after that.
+    pub fn take(&mut self, piece: Piece) -> Option<Result<Saved, SnapshotError>> {
+        let mut writer = self.writer.take().expect("a snapshot that has ended takes nothing more");
+        let result = match piece {
+            Piece::Keys(keys) => {
+                self.written += keys.len() as u64;
+                let encoder = &mut self.encoder;
+                // Each is let go as soon as it is written: what it shares with the state need not be copied any more.
+                keys.into_iter().try_for_each(|key| encoder.key(&key, |chunk| writer.write_chunk(chunk)))
+            }
+            Piece::Finish => return Some(self.finish(writer)),
+        };
+        match result {
+            Ok(()) => {
+                self.writer = Some(writer);
+                None
+            }
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    fn finish(&mut self, mut writer: SnapshotWriter) -> Result<Saved, SnapshotError> {
+        self.encoder.flush(|chunk| writer.write_chunk(chunk))?;
+        let info = writer.finish()?;
+        let Begun { now_ms, history_ms, .. } = self.begun;
+        let keep = Keep {
+            older: OLDER_KEPT,
+            since_ms: (history_ms > 0).then(|| now_ms.saturating_sub(history_ms)),
+            apart_ms: history_ms / HISTORY_PARTS,
+        };
+        let log_from = match snapshots::prune(&self.dir, &keep) {
+            Ok(log_from) => log_from,
+            Err(error) => {
+                ::log::warn!("old snapshots could not be removed, they and the log stay: {error}");
+                0
+            }
+        };
+        Ok(Saved { info, log_from })
+    }
 }

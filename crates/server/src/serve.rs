@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use impel_core::settings::Settings;
 
+use crate::cli;
 use crate::config::{self, Invocation, Start};
 use crate::logger;
 use crate::run::Server;
@@ -15,6 +16,9 @@ const OTHER_DESCRIPTORS: u64 = 32;
 
 /// Does what a command line (without the program's name) says; returns when the process is to end.
 pub fn command_line(words: &[Vec<u8>]) -> ExitCode {
+    if let Some(code) = cli::run(words) {
+        return code;
+    }
     let start = match config::read(words) {
         Ok(Invocation::Print(text)) => {
             // Whoever reads it may have seen enough: `impel --help | head`.

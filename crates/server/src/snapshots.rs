@@ -8,10 +8,14 @@
 //!
 //! Nothing here may remove the newest snapshot, or decide which one to start from: that is `log/recovery.rs`'s.
 
+mod keep;
+
 use std::error::Error;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+pub use keep::{Keep, prune};
 
 use crate::disk::{self, DataDir, DiskError, DiskFile, position_in_name, positioned_name};
 
@@ -20,8 +24,8 @@ mod tests;
 
 const MAGIC: [u8; 8] = *b"IMPELSNP";
 
-/// The format that we write, and the only one that we read.
-const VERSION: u32 = 1;
+/// The format of snapshots that is written, and the only one that is read.
+pub const FORMAT: u32 = 1;
 
 const HEADER_BYTES: usize = 40;
 
@@ -111,14 +115,14 @@ impl From<DiskError> for SnapshotError {
     }
 }
 
-fn snapshot_path(dir: &DataDir, position: u64) -> PathBuf {
+pub(crate) fn snapshot_path(dir: &DataDir, position: u64) -> PathBuf {
     dir.snapshots().join(positioned_name(position, SNAPSHOT))
 }
 
 fn header(position: u64, now_ms: u64, with_log: bool) -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
     header[..8].copy_from_slice(&MAGIC);
-    header[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    header[8..12].copy_from_slice(&FORMAT.to_le_bytes());
     header[16..24].copy_from_slice(&position.to_le_bytes());
     header[24..32].copy_from_slice(&now_ms.to_le_bytes());
     let flags = if with_log { WITH_LOG } else { 0 };
@@ -315,7 +319,7 @@ pub fn read(dir: &DataDir, position: u64) -> Result<SnapshotReader, SnapshotErro
     }
     // Magic, version, checksum and position keep their places in every later format.
     let version = u32_at(&bytes, 8);
-    if version != VERSION {
+    if version != FORMAT {
         return Err(SnapshotError::Foreign { path, version });
     }
     if u64_at(&bytes, 16) != position {
@@ -435,72 +439,53 @@ impl SnapshotReader {
     }
 }
 
-/// Which snapshots are kept beside the newest one.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Keep {
-    /// So many before it, in case it turns out to be damaged.
-    pub older: usize,
-    /// And what it takes to restore the state of any moment from here on, in ms since 1970. `None`: of none.
-    pub since_ms: Option<u64>,
-    /// Of those that only serve `since_ms`, two are at least so far apart: the log between them does as well.
-    pub apart_ms: u64,
+/// What became of the chunks of a damaged snapshot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Salvage {
+    /// Chunks that are whole.
+    pub whole: u64,
+    /// Chunks that are known to have been there and are damaged.
+    pub damaged: u64,
+    /// All chunks there were are among these; else there is no telling how many came behind.
+    pub is_all: bool,
 }
 
-/// Removes the snapshots that need not be kept. Returns the position from which on the log is needed: it may be trimmed
-/// before it, and not before any later position, or the older snapshots would be of no use.
-pub fn prune(dir: &DataDir, keep: &Keep) -> Result<u64, DiskError> {
-    let positions = list(dir)?;
-    // Where there is no snapshot that is old enough, the whole log stands in for it.
-    let (kept, log_from) = match positions.len().checked_sub(keep.older + 1) {
-        None => (positions.clone(), 0),
-        Some(first_certain) => {
-            let certain = &positions[first_certain..];
-            match keep.since_ms {
-                None => (certain.to_vec(), certain[0]),
-                Some(since_ms) => {
-                    let (mut kept, log_from) = history(dir, &positions[..=first_certain], since_ms, keep.apart_ms);
-                    kept.extend_from_slice(&certain[1..]);
-                    (kept, log_from)
-                }
-            }
+/// Reads what is whole of a damaged snapshot: hands each chunk to `each`, oldest first, and for a damaged one its length.
+/// A chunk's checksum is bound to its place and to the position in the file's name, so each vouches for itself. Where a
+/// length is damaged, what stands behind it is out of reach.
+pub fn salvage(
+    dir: &DataDir,
+    position: u64,
+    mut each: impl FnMut(Result<&[u8], usize>),
+) -> Result<Salvage, SnapshotError> {
+    let path = snapshot_path(dir, position);
+    let file = dir.disk().open(&path).map_err(DiskError::at("open", &path))?;
+    let len_bytes = file.len_bytes().map_err(DiskError::at("read", &path))?;
+    let (mut salvage, mut chunk) = (Salvage::default(), Vec::new());
+    let mut offset = HEADER_BYTES as u64;
+    loop {
+        let mut header = [0; CHUNK_HEADER_BYTES];
+        let chunk_at = offset + CHUNK_HEADER_BYTES as u64;
+        if chunk_at > len_bytes {
+            return Ok(salvage);
         }
-    };
-    let mut removed = false;
-    for &position in positions.iter().filter(|position| !kept.contains(position)) {
-        let path = snapshot_path(dir, position);
-        dir.disk().remove(&path).map_err(DiskError::at("remove", &path))?;
-        removed = true;
-    }
-    if removed {
-        dir.disk().sync_dir(dir.snapshots()).map_err(DiskError::at("sync directory", dir.snapshots()))?;
-    }
-    Ok(log_from)
-}
-
-/// Of these positions, oldest first, those that are kept to restore any moment since `since_ms`; the last one always is.
-/// Beside them the position from which on the log is needed.
-fn history(dir: &DataDir, positions: &[u64], since_ms: u64, apart_ms: u64) -> (Vec<u64>, u64) {
-    let (&last, before) = positions.split_last().expect("the caller keeps one of them in any case");
-    // One whose header cannot be read serves nobody.
-    let timed: Vec<(u64, u64)> = before
-        .iter()
-        .filter_map(|&position| read(dir, position).ok().map(|reader| (position, reader.now_ms())))
-        .collect();
-    let last_ms = read(dir, last).map_or(u64::MAX, |reader| reader.now_ms());
-    if last_ms <= since_ms {
-        return (vec![last], last);
-    }
-    let base = timed.iter().rposition(|&(_, at_ms)| at_ms <= since_ms);
-    let mut kept: Vec<u64> = Vec::new();
-    let mut next_ms = 0;
-    for &(position, at_ms) in &timed[base.unwrap_or(0)..] {
-        if at_ms >= next_ms {
-            kept.push(position);
-            next_ms = at_ms.saturating_add(apart_ms);
+        file.read_at(offset, &mut header).map_err(DiskError::at("read", &path))?;
+        let chunk_bytes = u32_at(&header, 0);
+        if chunk_bytes == 0 || u64::from(chunk_bytes) > len_bytes - chunk_at {
+            salvage.is_all = chunk_bytes == 0 && len_bytes - offset == FOOTER_BYTES as u64;
+            return Ok(salvage);
         }
+        chunk.resize(chunk_bytes as usize, 0);
+        file.read_at(chunk_at, &mut chunk).map_err(DiskError::at("read", &path))?;
+        if u32_at(&header, 4) == chunk_crc(position, salvage.whole + salvage.damaged, &chunk) {
+            salvage.whole += 1;
+            each(Ok(&chunk));
+        } else {
+            salvage.damaged += 1;
+            each(Err(chunk.len()));
+        }
+        offset = chunk_at + u64::from(chunk_bytes);
     }
-    kept.push(last);
-    (kept.clone(), base.map_or(0, |_| kept[0]))
 }
 
 /// Removes what snapshots that were never finished left behind. Not while one is being written.

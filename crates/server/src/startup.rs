@@ -15,9 +15,9 @@ use impel_core::settings::Settings;
 use impel_core::state::codec::{Corrupt, Reader};
 
 use crate::clock::Stopwatch;
-use crate::disk::{DataDir, DataDirError, RealDisk};
+use crate::disk::{DataDir, DataDirError, Disk};
 use crate::image::Decoder;
-use crate::log::{Log, LogError, OpenError, Options};
+use crate::log::{Log, LogError, OpenError, Options, Recovery};
 use crate::node::Newest;
 use crate::snapshots::{self, SnapshotError};
 
@@ -81,12 +81,20 @@ pub struct Opened {
     pub log: Option<Box<dyn Log>>,
     /// The position that the state stands for.
     pub position: u64,
-    /// The snapshot that was read.
-    pub newest: Newest,
+    /// What was found there, and what came of it.
+    pub recovery: Option<Recovery>,
+}
+
+impl Opened {
+    /// The snapshot that was read; zeros if there was none.
+    pub fn newest(&self) -> Newest {
+        let snapshot = self.recovery.as_ref().and_then(|recovery| recovery.snapshot.as_ref());
+        snapshot.map(|info| Newest { position: info.position, len_bytes: info.len_bytes }).unwrap_or_default()
+    }
 }
 
 /// Takes the directory of the settings, if anything is or may be kept there.
-pub fn take_dir(settings: &Settings) -> Result<Option<Arc<DataDir>>, StartupError> {
+pub fn take_dir(disk: &Arc<dyn Disk>, settings: &Settings) -> Result<Option<Arc<DataDir>>, StartupError> {
     let path = Path::new(&settings.dir);
     let wanted = settings.appendonly
         || !settings.save.is_empty()
@@ -95,12 +103,12 @@ pub fn take_dir(settings: &Settings) -> Result<Option<Arc<DataDir>>, StartupErro
     if !wanted {
         return Ok(None);
     }
-    Ok(Some(DataDir::open(Arc::new(RealDisk), path)?))
+    Ok(Some(DataDir::open(disk.clone(), path)?))
 }
 
 /// Reads into `engine`, whose state must be empty, what `dir` holds.
 pub fn load(dir: Option<Arc<DataDir>>, engine: &mut Engine) -> Result<Opened, StartupError> {
-    let Some(dir) = dir else { return Ok(Opened { dir: None, log: None, position: 0, newest: Newest::default() }) };
+    let Some(dir) = dir else { return Ok(Opened { dir: None, log: None, position: 0, recovery: None }) };
     let stopwatch = Stopwatch::start();
     let (log, stored, recovery) = if engine.settings.appendonly {
         let options = Options { segment_bytes: engine.settings.log_segment_bytes, ..Options::default() };
@@ -115,13 +123,7 @@ pub fn load(dir: Option<Arc<DataDir>>, engine: &mut Engine) -> Result<Opened, St
         ::log::warn!("{note}");
     }
     if let Some(info) = &recovery.snapshot {
-        let mut reader = snapshots::read(&dir, info.position)?;
-        engine.note_time(reader.now_ms());
-        let mut decoder = Decoder::default();
-        while let Some(chunk) = reader.next_chunk()? {
-            decoder.chunk(chunk, |key| engine.restore(key, info.position))?;
-        }
-        decoder.finish()?;
+        restore(&dir, info.position, engine)?;
         ::log::info!(
             "read {} keys from the snapshot at position {} ({} bytes) in {} ms",
             engine.state().key_count(),
@@ -132,16 +134,8 @@ pub fn load(dir: Option<Arc<DataDir>>, engine: &mut Engine) -> Result<Opened, St
     }
     let (mut frames, mut records) = (0u64, 0u64);
     stored.replay(recovery.replay_from, |position, now_ms, payload| {
-        let end = position + payload.len() as u64;
-        let mut reader = Reader::new(payload);
-        while !reader.is_empty() {
-            let record = Record::decode(&mut reader)?;
-            engine.replay(&record, end - reader.rest.len() as u64);
-            records += 1;
-        }
+        records += replay(position, now_ms, payload, engine)?;
         frames += 1;
-        engine.note_time(now_ms);
-        while engine.free_one() {}
         Ok(())
     })?;
     let position = recovery.end;
@@ -152,6 +146,31 @@ pub fn load(dir: Option<Arc<DataDir>>, engine: &mut Engine) -> Result<Opened, St
             stopwatch.elapsed_us() / 1000
         );
     }
-    let newest = recovery.snapshot.map(|info| Newest { position: info.position, len_bytes: info.len_bytes });
-    Ok(Opened { dir: Some(dir), log, position, newest: newest.unwrap_or_default() })
+    Ok(Opened { dir: Some(dir), log, position, recovery: Some(recovery) })
+}
+
+/// Reads the keys of a snapshot into `engine`.
+pub fn restore(dir: &DataDir, position: u64, engine: &mut Engine) -> Result<(), StartupError> {
+    let mut reader = snapshots::read(dir, position)?;
+    engine.note_time(reader.now_ms());
+    let mut decoder = Decoder::default();
+    while let Some(chunk) = reader.next_chunk()? {
+        decoder.chunk(chunk, |key| engine.restore(key, position))?;
+    }
+    Ok(decoder.finish()?)
+}
+
+/// Applies the records of a frame, or of the rest of one, that begins at a log position; answers how many there were.
+pub fn replay(position: u64, now_ms: u64, payload: &[u8], engine: &mut Engine) -> Result<u64, Corrupt> {
+    let end = position + payload.len() as u64;
+    let mut reader = Reader::new(payload);
+    let mut records = 0;
+    while !reader.is_empty() {
+        let record = Record::decode(&mut reader)?;
+        engine.replay(&record, end - reader.rest.len() as u64);
+        records += 1;
+    }
+    engine.note_time(now_ms);
+    while engine.free_one() {}
+    Ok(records)
 }

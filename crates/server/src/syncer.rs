@@ -14,9 +14,32 @@ use crate::log::{Log, LogError};
 use crate::node::Commit;
 
 /// For the log thread.
-enum Job {
+#[derive(Debug)]
+pub enum Job {
+    /// To be appended, and synced if it says so.
     Commit(Commit),
+    /// Segments that hold nothing at or after this position may go.
     Trim(u64),
+}
+
+/// Does one job; a commit is answered. What the thread does, and what stands in for it in tests: nothing else may use the
+/// log meanwhile.
+pub fn perform(log: &mut dyn Log, job: Job) -> Option<Done> {
+    match job {
+        Job::Commit(Commit { bytes, end, sync, now_ms }) => {
+            let result = log.commit(&bytes, now_ms, sync);
+            debug_assert!(result.is_err() || log.end() == end, "the log and the engine count alike");
+            let synced = sync && result.is_ok();
+            Some(Done { bytes, end, synced, result })
+        }
+        Job::Trim(before) => {
+            match log.trim(before) {
+                Ok(()) => ::log::debug!("log trimmed before position {before}"),
+                Err(error) => ::log::warn!("the log could not be trimmed, its old segments stay for now: {error}"),
+            }
+            None
+        }
+    }
 }
 
 /// What became of a commit.
@@ -49,27 +72,14 @@ impl Syncer {
         let told_bytes = len_bytes.clone();
         let thread = thread::Builder::new().name("impel-log".into()).spawn(move || {
             for job in inbox {
-                match job {
-                    Job::Commit(Commit { bytes, end, sync, now_ms }) => {
-                        let result = log.commit(&bytes, now_ms, sync);
-                        debug_assert!(result.is_err() || log.end() == end, "the log and the engine count alike");
-                        let synced = sync && result.is_ok();
-                        told_bytes.store(log.len_bytes(), Ordering::Relaxed);
-                        if outbox.send(Done { bytes, end, synced, result }).is_err() {
-                            return;
-                        }
-                        // The loop looks at the channel as well when it is woken by something else.
-                        let _ = waker.wake();
+                let done = perform(&mut *log, job);
+                told_bytes.store(log.len_bytes(), Ordering::Relaxed);
+                if let Some(done) = done {
+                    if outbox.send(done).is_err() {
+                        return;
                     }
-                    Job::Trim(before) => {
-                        match log.trim(before) {
-                            Ok(()) => ::log::debug!("log trimmed before position {before}"),
-                            Err(error) => {
-                                ::log::warn!("the log could not be trimmed, its old segments stay for now: {error}")
-                            }
-                        }
-                        told_bytes.store(log.len_bytes(), Ordering::Relaxed);
-                    }
+                    // The loop looks at the channel as well when it is woken by something else.
+                    let _ = waker.wake();
                 }
             }
         })?;

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use support::{Client, IMPEL, Reply, Server, command, free_port};
+use support::{Client, IMPEL, Reply, Server, command, free_port, info};
 
 /// Everything that the tests below look at, as text.
 fn contents(client: &mut Client) -> String {
@@ -232,12 +232,6 @@ fn a_log_that_cannot_be_written_ends_the_server_without_a_reply() {
     drop(server);
     let server = Server::start(folder.path(), &[]);
     assert_eq!(server.client().ask(&["XLEN", "s"]), Reply::Int(1));
-}
-
-fn info(client: &mut Client, name: &str) -> String {
-    let text = client.ask(&["INFO"]).text().to_owned();
-    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-    line.unwrap_or_else(|| panic!("no {name} in {text}")).to_owned()
 }
 
 #[test]

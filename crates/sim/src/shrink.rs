@@ -1,15 +1,18 @@
 //! Makes a failing sequence short: steps go, then words, as long as it still fails.
 
-use crate::workload::Step;
-
 /// How many trials a shrinking may take.
 const TRIALS: usize = 3000;
 
-/// The shortest sequence found for which `fails` still says yes. It must for `steps`.
-pub fn shrink(steps: &[Step], mut fails: impl FnMut(&[Step]) -> bool) -> Vec<Step> {
+/// The shortest sequence found for which `fails` still says yes. It must for `steps`. `words_of`: the words of a step, of which
+/// all but the first may go.
+pub fn shrink<S: Clone>(
+    steps: &[S],
+    words_of: impl Fn(&mut S) -> Option<&mut Vec<Vec<u8>>>,
+    mut fails: impl FnMut(&[S]) -> bool,
+) -> Vec<S> {
     let mut best = steps.to_vec();
     let mut trials = TRIALS;
-    let mut test = |candidate: &[Step]| {
+    let mut test = |candidate: &[S]| {
         trials = trials.saturating_sub(1);
         trials > 0 && fails(candidate)
     };
@@ -35,13 +38,12 @@ pub fn shrink(steps: &[Step], mut fails: impl FnMut(&[Step]) -> bool) -> Vec<Ste
     }
     for step in 0..best.len() {
         let mut at = 1;
-        while let Step::Command { words, .. } = &best[step]
-            && at < words.len()
-        {
+        loop {
             let mut candidate = best.clone();
-            if let Step::Command { words, .. } = &mut candidate[step] {
-                words.remove(at);
-            }
+            match words_of(&mut candidate[step]) {
+                Some(words) if at < words.len() => words.remove(at),
+                _ => break,
+            };
             if test(&candidate) {
                 best = candidate;
             } else {
@@ -55,16 +57,18 @@ pub fn shrink(steps: &[Step], mut fails: impl FnMut(&[Step]) -> bool) -> Vec<Ste
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload::Step;
 
     #[test]
     fn what_does_not_matter_goes() {
         let pass = |ms| Step::Pass { ms, tick: true };
         let steps: Vec<Step> = (0..100).map(pass).collect();
         let fails = |steps: &[Step]| steps.contains(&pass(17)) && steps.contains(&pass(80));
-        assert_eq!(shrink(&steps, fails), [pass(17), pass(80)]);
+        assert_eq!(shrink(&steps, Step::words_mut, fails), [pass(17), pass(80)]);
         let words = ["XADD", "a", "b", "c"].map(|word| word.as_bytes().to_vec()).to_vec();
         let short = shrink(
             &[Step::Command { client: 0, words }],
+            Step::words_mut,
             |steps| matches!(steps, [Step::Command { words, .. }] if words.contains(&b"c".to_vec())),
         );
         assert_eq!(short[0].to_string(), "c0> XADD c");

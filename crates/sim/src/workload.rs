@@ -36,6 +36,16 @@ pub enum Step {
     Replay,
 }
 
+impl Step {
+    /// The words of a command.
+    pub fn words_mut(&mut self) -> Option<&mut Vec<Vec<u8>>> {
+        match self {
+            Step::Command { words, .. } => Some(words),
+            _ => None,
+        }
+    }
+}
+
 impl std::fmt::Display for Step {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -157,6 +167,38 @@ impl Generator {
         let words = self.command(client);
         self.model.command(client, &words);
         Step::Command { client, words }
+    }
+
+    /// A command of a client, as good for what `model` knows as the generator's own are for what it knows itself. Time and
+    /// answers are the caller's.
+    pub fn words_for(&mut self, client: usize, model: &mut Model) -> Vec<Vec<u8>> {
+        std::mem::swap(&mut self.model, model);
+        let words = self.command(client);
+        std::mem::swap(&mut self.model, model);
+        words
+    }
+
+    /// The next command of a client, whose replies nobody compares: answers what it is, and takes it as carried out at
+    /// `now_ms`.
+    pub fn next_words(&mut self, client: usize, now_ms: u64) -> Vec<Vec<u8>> {
+        let passed_ms = now_ms.saturating_sub(self.model.now);
+        self.model.pass(passed_ms, true);
+        let words = self.command(client);
+        if !self.model.waits(client) {
+            self.model.command(client, &words);
+        }
+        if self.model.waits(client) {
+            // Whether it waits is for the server to say.
+            self.model.disconnect(client);
+            self.in_multi[client] = false;
+        }
+        words
+    }
+
+    /// A connection is new: nothing is queued.
+    pub fn reconnected(&mut self, client: usize) {
+        self.in_multi[client] = false;
+        self.model.disconnect(client);
     }
 
     fn command(&mut self, client: usize) -> Vec<Vec<u8>> {

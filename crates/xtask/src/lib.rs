@@ -2,7 +2,7 @@
 //! golden and the field cases. Tests elsewhere may use it too.
 //!
 //! It may start, stop and talk to servers; it must never share code with the server that it judges. Of `impel-sim` it
-//! takes the random workloads, which share none either.
+//! takes the random workloads, which share none either, and the targets of the fuzzer.
 
 pub mod arguments;
 pub mod bench;
@@ -10,10 +10,13 @@ pub mod commands;
 pub mod compat;
 pub mod crash;
 pub mod field;
+pub mod fuzz;
 pub mod golden;
 pub mod parts;
 pub mod resp;
 pub mod server;
+pub mod soak;
+mod svg;
 
 use std::path::{Path, PathBuf};
 

@@ -4,6 +4,11 @@ use std::process::ExitCode;
 
 use impel_xtask::arguments::Stop;
 use impel_xtask::commands::COMMANDS;
+use mimalloc::MiMalloc;
+
+/// The simulator is allocation above all.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();

@@ -1,7 +1,9 @@
 //! The only code that changes `State`: live, at restart, and wherever else records are followed.
 //!
 //! Applying makes no choice and asks no clock; everything is in the record. A record about something that is not there
-//! (possible only when a log is applied to a state that is already ahead of it) changes nothing.
+//! (possible only when a log is applied to a state that is already ahead of it) changes nothing. A record that no command
+//! would have emitted, as a log may hold that was tampered with, leaves a state whose invariants hold; what it says may be
+//! nonsense.
 
 use std::sync::Arc;
 
@@ -12,7 +14,7 @@ use crate::record::{At, Fields, Record};
 use crate::state::entries::NodeLimits;
 use crate::state::group::Group;
 use crate::state::keyspace::{Slot, State, Value};
-use crate::state::pending::Pending;
+use crate::state::pending::{Pel, Pending};
 use crate::state::settled;
 use crate::state::stream::{Stream, one_more};
 
@@ -138,8 +140,10 @@ fn change(state: &mut State, record: &Record<'_>, context: &Context) {
         Record::Trim { at, before } => {
             let Some(stream) = stream(state, *at, context, Touch::Watch) else { return };
             let (_, spans) = stream.entries.trim_before(*before);
-            stream.let_go_before(*before);
+            let mut lists = SmallVec::<[Pel; 2]>::new();
+            stream.let_go_before(*before, |list| lists.push(list));
             state.garbage.trimmed(spans);
+            lists.into_iter().for_each(|list| state.garbage.pel(list));
         }
         Record::TrimEntries { at, ids } => {
             let Some(stream) = stream(state, *at, context, Touch::Watch) else { return };
@@ -155,7 +159,8 @@ fn change(state: &mut State, record: &Record<'_>, context: &Context) {
                 // IDs that are given again may have been those of entries lost from the front.
                 stream.max_hole = stream.max_hole.max(stream.last_id);
             }
-            stream.last_id = *last_id;
+            // No command sets it below an entry that is there.
+            stream.last_id = stream.entries.last_id().map_or(*last_id, |last| last.max(*last_id));
             stream.max_deleted = *max_deleted;
             stream.max_hole = stream.max_hole.max(*max_deleted);
             stream.entries_added = *entries_added;
@@ -195,7 +200,8 @@ fn change(state: &mut State, record: &Record<'_>, context: &Context) {
         }
         Record::GroupPosition { at, group, position, entries_read } => {
             let Some(group) = group_mut(state, *at, group, context) else { return };
-            group.set_position(*position, *entries_read);
+            let let_go = group.set_position(*position, *entries_read);
+            let_go.into_iter().for_each(|list| state.garbage.pel(list));
         }
         Record::GroupDestroy { at, group } => {
             let Some(stream) = stream(state, *at, context, Touch::No) else { return };
@@ -279,8 +285,8 @@ fn change(state: &mut State, record: &Record<'_>, context: &Context) {
         Record::AcknowledgeRange { at, group, from, to } => {
             let Some(changed) = group_mut(state, *at, group, context) else { return };
             let removed = changed.remove_range(*from, *to);
-            changed.totals.acked += removed.len();
-            state.garbage.pel(removed);
+            changed.totals.acked += removed[0].len();
+            removed.into_iter().for_each(|list| state.garbage.pel(list));
             state.note_group_work(*at, group);
         }
         Record::GiveBackAll { at, group, consumer, first_order } => {
@@ -302,10 +308,11 @@ fn change(state: &mut State, record: &Record<'_>, context: &Context) {
         Record::Hold { at, group, position, entries_read, holds } => {
             let Some(Stream { entries, groups, .. }) = stream(state, *at, context, Touch::No) else { return };
             let Some(group) = groups.get_mut(*group).map(Arc::make_mut) else { return };
-            group.set_position(*position, *entries_read);
-            for hold in holds.iter() {
+            let let_go = group.set_position(*position, *entries_read);
+            for hold in holds.iter().filter(|hold| hold.id <= *position) {
                 group.hold(hold.id, hold.deliveries, entries);
             }
+            let_go.into_iter().for_each(|list| state.garbage.pel(list));
         }
         Record::Give { at, group, consumer, no_ack, now_ms, ids } => {
             let Some(Stream { entries, groups, .. }) = stream(state, *at, context, Touch::No) else { return };
@@ -317,6 +324,7 @@ fn change(state: &mut State, record: &Record<'_>, context: &Context) {
             if !*no_ack {
                 // In order of their times they came; the list is by ID.
                 given.sort_unstable();
+                given.dedup();
                 group.deliver(&given, of, *now_ms);
                 group.hold_keys(given.iter().copied(), entries);
             }
@@ -328,7 +336,7 @@ fn change(state: &mut State, record: &Record<'_>, context: &Context) {
         Record::DropRange { at, group, from, to } => {
             let Some(changed) = group_mut(state, *at, group, context) else { return };
             let removed = changed.remove_range(*from, *to);
-            state.garbage.pel(removed);
+            removed.into_iter().for_each(|list| state.garbage.pel(list));
             state.note_group_work(*at, group);
         }
         Record::WorkPolicy { at, group, policy } => {
@@ -412,11 +420,13 @@ fn put(state: &mut State, at: At<'_>, expire_ms: u64, value: Value, context: &Co
         }
         _ => Vec::new(),
     };
+    let version = state.next_version();
     let slot = Slot {
         value,
         expire_ms,
         position: context.position,
-        version: state.next_version(),
+        version,
+        born: version,
         captured: state.snapshot,
         timer_ms: 0,
     };

@@ -243,8 +243,11 @@ impl Blocked {
         self.tickets
     }
 
-    /// Puts a client in the queues of its keys.
+    /// Puts a client in the queues of its keys, unless its command only goes on in the next turn.
     pub fn add(&mut self, client: ClientIndex, wait: &Wait) {
+        if wait.only_goes_on() {
+            return;
+        }
         let several = wait.keys.len() > 1;
         for key in &wait.keys {
             let queue = self.queues[wait.db].entry(key.clone()).or_default();
@@ -263,11 +266,14 @@ impl Blocked {
         if let Some(deadline_ms) = wait.deadline_ms.filter(|_| !wait.goes_on) {
             self.deadlines.insert((deadline_ms, client));
         }
-        self.waiting += usize::from(!wait.only_goes_on());
+        self.waiting += 1;
     }
 
     /// Takes a client out of all its queues.
     pub fn remove(&mut self, client: ClientIndex, wait: &Wait) {
+        if wait.only_goes_on() {
+            return;
+        }
         for key in &wait.keys {
             let Some(queue) = self.queues[wait.db].get_mut(key) else { continue };
             queue.clients.remove(&wait.ticket);
@@ -293,7 +299,7 @@ impl Blocked {
         if let Some(deadline_ms) = wait.deadline_ms.filter(|_| !wait.goes_on) {
             self.deadlines.remove(&(deadline_ms, client));
         }
-        self.waiting -= usize::from(!wait.only_goes_on());
+        self.waiting -= 1;
     }
 
     /// Gives a client the newest ticket. Nothing else changes for it.

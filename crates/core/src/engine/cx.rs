@@ -4,10 +4,10 @@
 
 use std::cell::{Cell, RefCell};
 
-use super::Engine;
 use super::blocked::ClientIndex;
 use super::facts::{Facts, Request};
 use super::fault::Fault;
+use super::{Carried, Engine};
 use crate::command::table::{CommandSpec, Flags};
 use crate::id::StreamId;
 use crate::record::{At, Record};
@@ -15,6 +15,7 @@ use crate::session::{Client, Progress, Wait};
 use crate::settings::Settings;
 use crate::state::entries::NodeLimits;
 use crate::state::keyspace::{Slot, State, Value};
+use crate::state::settled::Found;
 use crate::state::stream::Stream;
 
 /// What a command works with.
@@ -30,9 +31,11 @@ pub struct Cx<'e> {
     pub spec: &'static CommandSpec,
     /// A reader that waited is carried out again.
     pub again: bool,
-    /// What a command that was postponed gave itself along.
-    pub carried: u64,
-    /// The same, where a number does not do.
+    /// The command was postponed, and goes on.
+    pub goes_on: bool,
+    /// What a trim that was postponed gave itself along.
+    pub carried: Option<Carried>,
+    /// How far a command has come that was postponed and collects its reply.
     pub progress: Option<Box<Progress>>,
     /// May this call wait? Not inside a transaction.
     pub may_block: bool,
@@ -136,6 +139,11 @@ impl<'e> Cx<'e> {
         self.slot_in(self.db, key)
     }
 
+    /// Which value there is under a key, see [`Slot::born`]; 0 if there is none.
+    pub fn born(&self, key: &[u8]) -> u64 {
+        self.engine.state.db(self.db).get_any(key).map_or(0, |slot| slot.born)
+    }
+
     /// Is the command part of a transaction?
     pub fn in_transaction(&self) -> bool {
         !self.may_block
@@ -181,8 +189,8 @@ impl<'e> Cx<'e> {
     }
 
     /// The oldest free entries of the stream under a key up to `end`, at most `most`; the caller removes them by record. Looks
-    /// at no more than `looks` entries of which nothing is known from before, and answers whether that is all there is.
-    pub fn find_free(&mut self, key: &[u8], end: StreamId, most: u64, looks: usize) -> (Vec<StreamId>, bool) {
+    /// at no more than `looks` entries of which nothing is known from before.
+    pub fn find_free(&mut self, key: &[u8], end: StreamId, most: u64, looks: usize) -> Found {
         self.engine.state.find_free(At { db: self.db, key }, end, most, looks)
     }
 

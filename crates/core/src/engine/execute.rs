@@ -73,7 +73,7 @@ impl Engine {
         }
         let start = out.len();
         let measured = self.begin_measuring(spec, facts);
-        let (carried, progress) = (std::mem::take(&mut self.carried), self.progress.take());
+        let (going_on, progress) = (self.going_on.take(), self.progress.take());
         let mut cx = Cx {
             engine: self,
             client: index,
@@ -81,7 +81,8 @@ impl Engine {
             facts,
             spec,
             again,
-            carried,
+            goes_on: going_on.is_some(),
+            carried: going_on.flatten(),
             progress,
             may_block,
             wait: None,

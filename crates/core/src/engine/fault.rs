@@ -204,6 +204,7 @@ faults! {
     SCRIPT_NO_ARGUMENTS = "ERR Please specify at least one argument for this redis lib call";
     SCRIPT_ARGUMENTS = "ERR Lua redis lib command arguments must be strings or integers";
     SCRIPT_ARGUMENTS_SIZE = "ERR the arguments are larger than client-query-buffer-limit";
+    SCRIPT_RECORDS_SIZE = "ERR the script has written more than fits into one commit of the log";
     SCRIPT_UNKNOWN = "ERR Unknown Redis command called from script";
     SCRIPT_ARITY = "ERR Wrong number of args calling Redis command from script";
     SCRIPT_NOT_ALLOWED = "ERR This Redis command is not allowed from script";

@@ -6,7 +6,7 @@ use super::{Engine, Pause};
 use crate::command::table::{self, CommandId, Flags};
 use crate::engine::blocked::ClientIndex;
 use crate::engine::facts::{Facts, Request};
-use crate::limits::UNREAD_MAX_BYTES;
+use crate::limits::{COMMAND_MAX_BYTES, LOG_AHEAD_MAX_BYTES, UNREAD_MAX_BYTES};
 use crate::resp::decode::{Caps, Step};
 use crate::resp::encode::Reply;
 use crate::session::Transaction;
@@ -27,7 +27,7 @@ const TURN_US: u64 = 1000;
 impl Engine {
     /// Takes bytes that arrived.
     pub fn feed(&mut self, index: ClientIndex, bytes: &[u8], facts: &Facts<'_>) {
-        let limit = self.settings.query_buffer_max_bytes as usize;
+        let limit = self.command_max_bytes();
         let Some(client) = self.client_mut(index) else { return };
         client.received_bytes += bytes.len() as u64;
         if client.closing || client.killed {
@@ -59,7 +59,8 @@ impl Engine {
         if waits || client.killed || client.input.is_empty() {
             return;
         }
-        let (mut input, at) = (std::mem::take(&mut client.input), client.input_at);
+        // Both: one of the commands may ask how much there is.
+        let (mut input, at) = (std::mem::take(&mut client.input), std::mem::take(&mut client.input_at));
         let end = at + self.carry_out(index, &input[at..], facts);
         let Some(client) = self.client_mut(index) else { return };
         if end == input.len() {
@@ -67,11 +68,9 @@ impl Engine {
             if input.capacity() > 64 * 1024 {
                 input = Vec::new();
             }
-            client.input_at = 0;
         } else if end * 2 >= input.len() {
             // Moved at most once for every byte.
             input.drain(..end);
-            client.input_at = 0;
         } else {
             client.input_at = end;
         }
@@ -88,16 +87,26 @@ impl Engine {
         !self.resume.is_empty()
     }
 
-    /// Goes on with every connection that has stopped waiting.
+    /// Goes on with every connection that has stopped waiting, as far as the log can follow.
     pub fn resume(&mut self, facts: &Facts<'_>) {
-        while let Some(index) = self.resume.pop_front() {
+        while self.log.len() < LOG_AHEAD_MAX_BYTES
+            && let Some(index) = self.resume.pop_front()
+        {
             self.go_on(index, facts);
         }
     }
 
-    /// Goes on with those that have had their share of the last turn.
+    /// Largest command, and largest transaction.
+    pub(super) fn command_max_bytes(&self) -> usize {
+        (self.settings.query_buffer_max_bytes as usize).min(COMMAND_MAX_BYTES)
+    }
+
+    /// Goes on with those that have had their share of the last turn, as far as the log can follow.
     pub fn go_on_later(&mut self, facts: &Facts<'_>) {
-        for index in std::mem::take(&mut self.later) {
+        let mut list = std::mem::take(&mut self.later).into_iter();
+        while self.log.len() < LOG_AHEAD_MAX_BYTES
+            && let Some(index) = list.next()
+        {
             // Its place may have been given to another since.
             if let Some(client) = self.client_mut(index)
                 && std::mem::take(&mut client.later_listed)
@@ -105,6 +114,7 @@ impl Engine {
                 self.go_on(index, facts);
             }
         }
+        self.later.extend(list);
     }
 
     /// Is there input to be carried out that no event will announce?

@@ -39,7 +39,7 @@ impl Engine {
             self.refuse(index, Some(spec), &fault.0, out);
             return 0;
         }
-        let memory_short = self.is_memory_short(facts);
+        let (memory_short, limit_bytes) = (self.is_memory_short(facts), self.command_max_bytes());
         let client = self.clients[index].as_deref_mut().expect("it is still there");
         let refusal = if memory_short && (spec.flags.has(Flags::DENYOOM) || txn::needs_memory(client, spec.id)) {
             Some(Fault::OUT_OF_MEMORY)
@@ -54,7 +54,7 @@ impl Engine {
             return 0;
         }
         if client.transaction.is_some() && !txn::runs_inside(spec.id) {
-            match txn::queue(client, spec, args, self.settings.query_buffer_max_bytes as usize) {
+            match txn::queue(client, spec, args, limit_bytes) {
                 Ok(()) => Reply { out, protocol }.simple("QUEUED"),
                 Err(fault) => self.refuse(index, Some(spec), &fault.0, out),
             }

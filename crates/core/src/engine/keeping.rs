@@ -4,7 +4,7 @@
 use super::Engine;
 use super::apply::Context;
 use crate::record::Record;
-use crate::state::keyspace::{Captured, State};
+use crate::state::keyspace::{Captured, Slot, State, Value};
 
 impl Engine {
     /// What is known, to look at. Changes are records.
@@ -26,6 +26,14 @@ impl Engine {
     pub fn replay(&mut self, record: &Record<'_>, position: u64) {
         let context = Context { position, node_limits: self.node_limits() };
         self.state.apply(record, &context);
+        // An entry may have made its stream longer than it is to be, and the server have ended before the turn in which that
+        // was to be put right: nothing in the log says so.
+        if let Record::Add { at, .. } = record
+            && let Some(Slot { value: Value::Stream(stream), .. }) = self.state.db(at.db).get_any(at.key)
+            && stream.trims_at_ms().is_some()
+        {
+            self.state.note_due(*at);
+        }
     }
 
     /// A time (Unix ms) that stands in what was stored: time does not go back behind it.

@@ -20,6 +20,7 @@ mod execute;
 pub mod facts;
 pub mod fault;
 mod feed;
+pub mod fit;
 mod judge;
 mod keeping;
 pub mod log;
@@ -35,6 +36,7 @@ mod txn;
 mod waiting;
 mod wake;
 
+use std::cell::Cell;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
@@ -43,8 +45,10 @@ use crate::record::Record;
 use crate::session::{Client, Progress};
 use crate::settings::Settings;
 use crate::state::entries::NodeLimits;
+use crate::state::keyspace::GroupPlace;
 
 pub use cx::Cx;
+pub use postpone::Carried;
 pub use waiting::Pause;
 
 use acl::Acl;
@@ -53,6 +57,7 @@ use blocked::{Blocked, ClientIndex};
 use facts::Request;
 use log::PendingLog;
 use observe::{SlowLog, Statistics};
+use postpone::Postponed;
 use pubsub::{OwnPushes, PubSub};
 use script::{ScriptUsage, Scripts};
 use store::Store;
@@ -87,10 +92,15 @@ pub struct Engine {
     /// Clients that have had their share of this turn and go on in the next.
     later: Vec<ClientIndex>,
     /// Clients whose commands go on in the next turn.
-    postponed: VecDeque<ClientIndex>,
-    /// What the postponed command that is carried out next carries over.
-    carried: u64,
+    postponed: Postponed,
+    /// The command that is carried out next goes on from an earlier turn, with what it carries over.
+    going_on: Option<Option<Carried>>,
     progress: Option<Box<Progress>>,
+    /// Steps that were done in this turn: see `postpone`.
+    steps: Cell<usize>,
+    /// The group whose keys were freed last, and the stream that was swept last.
+    keys_freed: Option<GroupPlace>,
+    swept: Option<(usize, Box<[u8]>)>,
     /// Microseconds of measured commands since one connection began to be served.
     spent_us: u64,
     /// Until when (Unix ms) and for whom commands are held back.
@@ -138,9 +148,12 @@ impl Engine {
             flush: Vec::new(),
             resume: VecDeque::new(),
             later: Vec::new(),
-            postponed: VecDeque::new(),
-            carried: 0,
+            postponed: Postponed::default(),
+            going_on: None,
             progress: None,
+            steps: Cell::new(0),
+            keys_freed: None,
+            swept: None,
             spent_us: 0,
             pause: None,
             paused: Vec::new(),

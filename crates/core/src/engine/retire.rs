@@ -10,6 +10,8 @@
 //! and the rest one a turn. Sweeps are not stored: applying such a record notes one, also at a restart, and so does
 //! restoring a stream with this setting.
 
+use std::ops::Bound::{Excluded, Unbounded};
+
 use smallvec::SmallVec;
 
 use super::Engine;
@@ -129,9 +131,13 @@ impl Engine {
 
     /// Goes on with one sweep. Call once a turn.
     pub(super) fn sweep_some(&mut self) {
-        let first = self.state.sweeps.keys().next().cloned();
-        if let Some((db, key)) = first {
-            self.sweep(db, &key);
+        // In turn: no stream waits until all before it are done.
+        let all = &self.state.sweeps;
+        let behind = self.swept.take().and_then(|last| all.range((Excluded(last), Unbounded)).next());
+        let next = behind.or(all.first_key_value()).map(|(place, _)| place.clone());
+        if let Some((db, key)) = &next {
+            self.sweep(*db, key);
         }
+        self.swept = next;
     }
 }

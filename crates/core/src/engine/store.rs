@@ -11,6 +11,7 @@ use super::apply::{Context, apply};
 use crate::id::StreamId;
 use crate::record::{At, Record};
 use crate::state::keyspace::{Captured, State};
+use crate::state::settled::Found;
 
 /// See the module.
 pub(super) struct Store {
@@ -101,7 +102,7 @@ impl Store {
     }
 
     /// The oldest free entries of a stream up to `end`, see [`State::find_free`]; remembers how far it has looked.
-    pub fn find_free(&mut self, at: At<'_>, end: StreamId, most: u64, looks: usize) -> (Vec<StreamId>, bool) {
+    pub fn find_free(&mut self, at: At<'_>, end: StreamId, most: u64, looks: usize) -> Found {
         self.state.find_free(at.db, at.key, end, most, looks)
     }
 

@@ -25,7 +25,7 @@ mod turns;
 mod waking;
 mod work;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use super::Engine;
 use super::blocked::ClientIndex;
@@ -68,6 +68,9 @@ struct World {
     engine: Engine,
     process: Process,
     now_ms: u64,
+    /// What the clock that measures shows, and by how much it goes on each time it is looked at.
+    elapsed_us: Cell<u64>,
+    look_us: u64,
     me: ClientIndex,
 }
 
@@ -86,7 +89,7 @@ impl World {
         }
         let mut engine = Engine::new(all, 7);
         let me = engine.open("10.0.0.1:1000".into(), "10.0.0.9:6379".into(), START_MS);
-        World { engine, process: Process::default(), now_ms: START_MS, me }
+        World { engine, process: Process::default(), now_ms: START_MS, elapsed_us: Cell::new(0), look_us: 0, me }
     }
 
     fn open(&mut self, addr: &str) -> ClientIndex {
@@ -98,7 +101,10 @@ impl World {
             now_ms: self.now_ms,
             now_us: self.now_ms * 1000 + 42,
             used_memory: 1_300_000,
-            elapsed_us: &|| 0,
+            elapsed_us: &|| {
+                self.elapsed_us.set(self.elapsed_us.get() + self.look_us);
+                self.elapsed_us.get()
+            },
             host: &self.process,
         };
         let result = what(&mut self.engine, &facts);

@@ -1,6 +1,8 @@
 //! What happens by time alone: keys expire, what was given back with a delay is released, waits end, pauses end, what was
 //! removed is freed. Expiry and release leave records like any command.
 
+use std::ops::Bound::{Excluded, Unbounded};
+
 use super::Engine;
 use crate::engine::blocked::Signal;
 use crate::engine::facts::Facts;
@@ -8,6 +10,7 @@ use crate::id::StreamId;
 use crate::record::{At, Ids, Record};
 use crate::state::group::KEYS_FREED_AT_ONCE;
 use crate::state::keyspace::Value;
+use crate::state::stream::LET_GO_MAX;
 
 /// Most keys that one turn expires, so that a turn stays short; the rest follows in the next.
 const EXPIRE_PER_TURN: usize = 200;
@@ -19,6 +22,7 @@ impl Engine {
     /// Does what is due. Call once a turn, before input is read.
     pub fn tick(&mut self, facts: &Facts<'_>) {
         let now_ms = facts.now_ms;
+        self.steps.set(0);
         let mut budget = EXPIRE_PER_TURN;
         for db in 0..self.state.databases().len() {
             while budget > 0 {
@@ -50,7 +54,13 @@ impl Engine {
 
     /// Goes on with freeing the keys of one group. What waited for them may be given then.
     fn free_keys(&mut self) {
-        while let Some((db, key, group)) = self.state.key_frees.first().cloned() {
+        // In turn: no group waits until all before it are done.
+        loop {
+            let all = &self.state.key_frees;
+            let behind = self.keys_freed.take().and_then(|last| all.range((Excluded(last), Unbounded)).next());
+            let Some(place) = behind.or(all.first()).cloned() else { return };
+            let (db, key, group) = place.clone();
+            self.keys_freed = Some(place);
             // The group may be gone, or somewhere else.
             let there = match self.state.db(db).get_any(&key).map(|slot| &slot.value) {
                 Some(Value::Stream(stream)) => stream.group(&group).is_some_and(|group| group.frees_keys()),
@@ -96,7 +106,7 @@ impl Engine {
             return 0;
         }
         let Some(last) = stream.last_beyond(now_ms) else { return 0 };
-        let part = stream.let_go_up_to(last);
+        let part = stream.let_go_up_to(last, LET_GO_MAX);
         self.emit(&Record::Trim { at, before: part.next().unwrap_or(StreamId::MAX) });
         if part == StreamId::MAX {
             // Nothing stands behind the greatest ID, so its entry is removed by name.

@@ -29,9 +29,9 @@ impl Engine {
     pub(super) fn line_up(&mut self, index: ClientIndex, wait: Box<Wait>, facts: &Facts<'_>) {
         self.blocked.add(index, &wait);
         if wait.goes_on {
-            self.list_postponed(index);
+            self.postponed.add(index, &wait);
         }
-        if let Some(reader) = &wait.group {
+        if let Some(reader) = wait.group.as_ref().filter(|_| !wait.only_goes_on()) {
             for key in &wait.keys {
                 let place = Place { db: wait.db, key: key.clone(), group: reader.group.clone() };
                 let needs_room = !reader.no_ack || reader.claims_at(key).is_some();
@@ -51,6 +51,7 @@ impl Engine {
         let wait = self.client_mut(index)?.wait.take()?;
         self.blocked.remove(index, &wait);
         if wait.goes_on {
+            self.postponed.remove(wait.ticket);
             // Those behind it were left alone as long as it was looking.
             wait.keys.iter().for_each(|key| self.blocked.signal(wait.db, key, Signal::Held));
         }
@@ -110,7 +111,8 @@ impl Engine {
         keys: Vec<Box<[u8]>>,
         deadline_ms: Option<u64>,
     ) -> Box<Wait> {
-        let (group, goes_on, carried, progress, ticket) = (None, false, 0, None, 0);
-        Box::new(Wait { args, command, db, keys, deadline_ms, group, goes_on, carried, progress, ticket })
+        let (group, carried, progress) = (None, None, None);
+        let (is_asked_for, goes_on, ticket) = (true, false, 0);
+        Box::new(Wait { args, command, db, keys, deadline_ms, group, is_asked_for, goes_on, carried, progress, ticket })
     }
 }

@@ -116,6 +116,12 @@ impl Engine {
             let mut ready = self.blocked.take_ready();
             // Room first: a reader that has waited longer for something new goes before one that may claim.
             ready.sort_by_key(|(_, _, what)| what.is_for_claims());
+            // Who may have room again stands in line from the beginning, whatever else has happened at the key.
+            for (db, key, _) in ready.iter().filter(|(_, _, what)| matches!(what, Signal::Any | Signal::Room)) {
+                for group in self.blocked.groups(*db, key) {
+                    self.reopen(&Place { db: *db, key: key.clone(), group }, facts.now_ms);
+                }
+            }
             let several_keys = ready.iter().any(|(db, key, _)| (*db, key) != (ready[0].0, &ready[0].1));
             for (db, key, what) in ready {
                 if matches!(what, Signal::Any | Signal::Lease) {
@@ -129,9 +135,6 @@ impl Engine {
                 let line = if rotates { self.blocked.queue(db, &key) } else { Vec::new() };
                 let groups = self.blocked.groups(db, &key).into_iter();
                 let places: Vec<Place> = groups.map(|group| Place { db, key: key.clone(), group }).collect();
-                if matches!(what, Signal::Any | Signal::Room) {
-                    places.iter().for_each(|place| self.reopen(place, facts.now_ms));
-                }
                 let mut sources: Vec<Source> = Vec::with_capacity(places.len() + 1);
                 if is_stream && (what == Signal::Any || (what == Signal::New && has_entries)) {
                     sources.push(Source::Plain(db, &key));
@@ -207,7 +210,7 @@ impl Engine {
         let mut from = from;
         loop {
             let (ticket, index) = self.blocked.next_reader(place, from, gain)?;
-            if ticket > round.newest || self.is_looked_through(place, ticket) {
+            if ticket > round.newest || self.postponed.is_looked_through(place, ticket) {
                 return None;
             }
             let wait = self.client(index)?.wait.as_deref()?;
@@ -312,7 +315,7 @@ impl Engine {
         let mut out = self.take_output(index);
         let start = out.len();
         self.own_pushes.running = Some(index);
-        let Wait { args, deadline_ms, ticket, carried, progress, .. } = *wait;
+        let Wait { args, deadline_ms, ticket, goes_on, carried, progress, .. } = *wait;
         let spec = table::resolve(args.args()).expect("what waits was a good command before");
         let denial = self.find_denial(index, spec, args.args(), Origin::TopLevel, facts);
         if let (Some(denial), Some(client)) = (denial, self.client(index)) {
@@ -324,7 +327,7 @@ impl Engine {
             self.resume.push_back(index);
             return;
         }
-        (self.carried, self.progress) = (carried, progress);
+        (self.going_on, self.progress) = (goes_on.then_some(carried), progress);
         let (gate, waits) = self.run(index, spec, args.args(), facts, &mut out, true, true);
         if waits {
             let mut pushes = Vec::new();
@@ -365,9 +368,13 @@ impl Engine {
 
     /// A reader goes to the back of the queues of all its keys.
     fn go_to_back(&mut self, index: ClientIndex) {
-        let Engine { blocked, clients, .. } = self;
+        let Engine { blocked, clients, postponed, .. } = self;
         if let Some(wait) = clients[index].as_deref_mut().and_then(|client| client.wait.as_deref_mut()) {
+            postponed.remove(wait.ticket);
             blocked.go_to_back(index, wait);
+            if wait.goes_on {
+                postponed.add(index, wait);
+            }
         }
     }
 }

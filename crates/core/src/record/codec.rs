@@ -1,18 +1,19 @@
 //! The bytes of a record: one tag byte, then fields as in `state::codec`. `docs/formats.md` draws them.
 //!
 //! Tags are never used again for another meaning; a gap is a retired one. What is read back is checked: bytes that are not
-//! a record are an error, never a panic.
+//! a record are an error, never a panic, and so is a record that says what no state could make true.
 
 use super::lists::{IdReader, put_claims, put_id_after, put_ids, read_claims, read_ids};
 use super::{At, Fields, Record};
 use crate::id::StreamId;
-use crate::limits::DATABASES;
+use crate::limits::{DATABASES, ENTRY_MAX_BYTES};
 use crate::state::codec::{Corrupt, Reader, put_bytes, put_id, put_int, put_uint};
 use crate::state::group::GroupOptions;
 use crate::state::idempotence::IdempotenceSettings;
 use crate::state::ledger::Row;
 use crate::state::policy::Policy;
 use crate::state::redrive::Redrive;
+use crate::state::pending::RELEASE_MAX;
 use crate::state::retention::Retention;
 
 mod tag {
@@ -62,6 +63,54 @@ mod tag {
     pub const REDRIVE: u8 = 63;
 }
 
+/// Every tag there is, ascending, with what `docs/formats.md` calls the record.
+pub const TAGS: &[(u8, &str)] = &[
+    (1, "string set"),
+    (2, "part of a string written"),
+    (3, "key deleted"),
+    (4, "expiry set"),
+    (5, "key renamed"),
+    (6, "key copied"),
+    (7, "key moved"),
+    (8, "flushed"),
+    (9, "databases swapped"),
+    (16, "stream created"),
+    (17, "entry added"),
+    (18, "entries deleted"),
+    (19, "trimmed below"),
+    (20, "entries trimmed"),
+    (21, "counters of a stream"),
+    (22, "settings of idempotent adding"),
+    (23, "message remembered"),
+    (24, "messages forgotten"),
+    (25, "duplicates so far"),
+    (26, "retention"),
+    (32, "group created"),
+    (33, "position of a group"),
+    (34, "group destroyed"),
+    (35, "consumer created"),
+    (36, "consumer deleted"),
+    (37, "consumer seen"),
+    (38, "delivered"),
+    (39, "claimed"),
+    (40, "acknowledged"),
+    (41, "given back"),
+    (42, "options of a group"),
+    (43, "range acknowledged"),
+    (44, "all of a consumer given back"),
+    (45, "dropped, not acknowledged"),
+    (46, "where XAUTOCLAIM goes on"),
+    (47, "range dropped, not acknowledged"),
+    (50, "delayed"),
+    (51, "held by a group"),
+    (52, "given"),
+    (53, "due"),
+    (60, "policy of a group"),
+    (61, "row of a ledger"),
+    (62, "rows of a ledger forgotten"),
+    (63, "redrive of a stream"),
+];
+
 fn put_at(out: &mut Vec<u8>, tag: u8, at: At<'_>) {
     out.push(tag);
     put_uint(out, at.db as u64);
@@ -85,6 +134,37 @@ fn read_at<'a>(reader: &mut Reader<'a>) -> Result<At<'a>, Corrupt> {
 fn read_small(reader: &mut Reader<'_>) -> Result<u32, Corrupt> {
     let value = u32::try_from(reader.uint("setting")?).ok().filter(|&value| value > 0);
     value.ok_or(Corrupt { what: "setting" })
+}
+
+/// A time in ms: such as replies and commands can say.
+fn read_time(reader: &mut Reader<'_>) -> Result<u64, Corrupt> {
+    const WHAT: &str = "time";
+    Some(reader.uint(WHAT)?).filter(|&ms| ms <= i64::MAX as u64).ok_or(Corrupt { what: WHAT })
+}
+
+/// A time that is not 0.
+fn read_due(reader: &mut Reader<'_>) -> Result<u64, Corrupt> {
+    Some(read_time(reader)?).filter(|&due_ms| due_ms > 0).ok_or(Corrupt { what: "due time" })
+}
+
+/// A count that replies can show.
+fn read_count(reader: &mut Reader<'_>) -> Result<u64, Corrupt> {
+    const WHAT: &str = "count";
+    Some(reader.uint(WHAT)?).filter(|&count| count <= i64::MAX as u64).ok_or(Corrupt { what: WHAT })
+}
+
+/// The first number of an order of release in which there are so many.
+fn check_order(first: u64, count: u64) -> Result<u64, Corrupt> {
+    let last = first.checked_add(count);
+    last.filter(|&last| last <= RELEASE_MAX).map(|_| first).ok_or(Corrupt { what: "order of release" })
+}
+
+/// The end of a range of IDs, not before its begin.
+fn read_end(reader: &mut Reader<'_>, from: StreamId) -> Result<StreamId, Corrupt> {
+    let mut ids = IdReader { reader: *reader, last: from };
+    let to = ids.next()?;
+    *reader = ids.reader;
+    if to < from { Err(Corrupt { what: "a range that ends before it begins" }) } else { Ok(to) }
 }
 
 fn read_optional(reader: &mut Reader<'_>) -> Result<Option<u64>, Corrupt> {
@@ -344,13 +424,18 @@ impl<'a> Record<'a> {
         let what = "record";
         Ok(match reader.byte(what)? {
             tag::SET_STRING => {
-                Record::SetString { at: read_at(reader)?, expire_ms: reader.uint(what)?, value: reader.bytes(what)? }
+                Record::SetString { at: read_at(reader)?, expire_ms: read_time(reader)?, value: reader.bytes(what)? }
             }
             tag::WRITE_STRING => {
-                Record::WriteString { at: read_at(reader)?, offset: reader.uint(what)?, bytes: reader.bytes(what)? }
+                let (at, offset, bytes) = (read_at(reader)?, reader.uint(what)?, reader.bytes(what)?);
+                let end = offset.checked_add(bytes.len() as u64);
+                if end.is_none_or(|end| end > i64::MAX as u64) {
+                    return Err(Corrupt { what: "end of a string" });
+                }
+                Record::WriteString { at, offset, bytes }
             }
             tag::DELETE => Record::Delete { at: read_at(reader)? },
-            tag::EXPIRE => Record::Expire { at: read_at(reader)?, expire_ms: reader.uint(what)? },
+            tag::EXPIRE => Record::Expire { at: read_at(reader)?, expire_ms: read_time(reader)? },
             tag::RENAME => Record::Rename { at: read_at(reader)?, to: reader.bytes(what)? },
             tag::COPY => Record::Copy { at: read_at(reader)?, to: read_at(reader)? },
             tag::MOVE => Record::Move { at: read_at(reader)?, db: read_db(reader)? },
@@ -365,9 +450,12 @@ impl<'a> Record<'a> {
                 let (at, id) = (read_at(reader)?, reader.id(what)?);
                 let n = reader.count(what)?;
                 let start = *reader;
+                let mut len_bytes = 0;
                 for _ in 0..n {
-                    reader.bytes("field")?;
-                    reader.bytes("value")?;
+                    len_bytes += reader.bytes("field")?.len() + reader.bytes("value")?.len();
+                }
+                if len_bytes > ENTRY_MAX_BYTES {
+                    return Err(Corrupt { what: "size of an entry" });
                 }
                 Record::Add { at, id, fields: Fields::Encoded(n, start) }
             }
@@ -389,13 +477,13 @@ impl<'a> Record<'a> {
                 pid: reader.bytes(what)?,
                 iid: reader.bytes(what)?,
                 id: reader.id(what)?,
-                recorded_ms: reader.uint(what)?,
-                added: reader.uint(what)?,
+                recorded_ms: read_time(reader)?,
+                added: read_count(reader)?,
             },
             tag::FORGET => {
-                Record::Forget { at: read_at(reader)?, pid: reader.bytes(what)?, until_ms: reader.uint(what)? }
+                Record::Forget { at: read_at(reader)?, pid: reader.bytes(what)?, until_ms: read_time(reader)? }
             }
-            tag::DUPLICATES => Record::Duplicates { at: read_at(reader)?, duplicates: reader.uint(what)? },
+            tag::DUPLICATES => Record::Duplicates { at: read_at(reader)?, duplicates: read_count(reader)? },
             tag::RETENTION_SETTINGS => {
                 let (at, mut settings) = (read_at(reader)?, Reader::new(reader.bytes(what)?));
                 let none = settings.is_empty();
@@ -422,7 +510,7 @@ impl<'a> Record<'a> {
                 at: read_at(reader)?,
                 group: reader.bytes(what)?,
                 consumer: reader.bytes(what)?,
-                now_ms: reader.uint(what)?,
+                now_ms: read_time(reader)?,
             },
             tag::CONSUMER_DELETE => Record::ConsumerDelete {
                 at: read_at(reader)?,
@@ -433,15 +521,13 @@ impl<'a> Record<'a> {
                 at: read_at(reader)?,
                 group: reader.bytes(what)?,
                 consumer: reader.bytes(what)?,
-                now_ms: reader.uint(what)?,
+                now_ms: read_time(reader)?,
                 active: reader.byte(what)? != 0,
             },
             tag::DELIVER => {
                 let (at, group, consumer) = (read_at(reader)?, reader.bytes(what)?, reader.bytes(what)?);
                 let after = reader.id(what)?;
-                let mut ids = IdReader { reader: *reader, last: after };
-                let last = ids.next()?;
-                *reader = ids.reader;
+                let last = read_end(reader, after)?;
                 Record::Deliver {
                     at,
                     group,
@@ -450,24 +536,24 @@ impl<'a> Record<'a> {
                     last,
                     entries_read: read_optional(reader)?,
                     no_ack: reader.byte(what)? != 0,
-                    now_ms: reader.uint(what)?,
+                    now_ms: read_time(reader)?,
                 }
             }
             tag::CLAIM => {
                 let (at, group, consumer) = (read_at(reader)?, reader.bytes(what)?, reader.bytes(what)?);
-                let delivered_ms = reader.uint(what)?;
+                let delivered_ms = read_time(reader)?;
                 Record::Claim { at, group, consumer, delivered_ms, claims: read_claims(reader)? }
             }
             tag::ACKNOWLEDGE => {
                 Record::Acknowledge { at: read_at(reader)?, group: reader.bytes(what)?, ids: read_ids(reader)? }
             }
-            tag::GIVE_BACK => Record::GiveBack {
-                at: read_at(reader)?,
-                group: reader.bytes(what)?,
-                first_order: reader.uint(what)?,
-                due_ms: reader.uint(what)?,
-                claims: read_claims(reader)?,
-            },
+            tag::GIVE_BACK => {
+                let (at, group) = (read_at(reader)?, reader.bytes(what)?);
+                let (first_order, due_ms) = (reader.uint(what)?, read_time(reader)?);
+                let claims = read_claims(reader)?;
+                let first_order = check_order(first_order, claims.len() as u64)?;
+                Record::GiveBack { at, group, first_order, due_ms, claims }
+            }
             tag::GROUP_OPTIONS => {
                 let (at, group) = (read_at(reader)?, reader.bytes(what)?);
                 let options = GroupOptions::decode(Reader::new(reader.bytes(what)?))?;
@@ -475,9 +561,7 @@ impl<'a> Record<'a> {
             }
             tag @ (tag::ACKNOWLEDGE_RANGE | tag::DROP_RANGE) => {
                 let (at, group, from) = (read_at(reader)?, reader.bytes(what)?, reader.id(what)?);
-                let mut ids = IdReader { reader: *reader, last: from };
-                let to = ids.next()?;
-                *reader = ids.reader;
+                let to = read_end(reader, from)?;
                 match tag {
                     tag::DROP_RANGE => Record::DropRange { at, group, from, to },
                     _ => Record::AcknowledgeRange { at, group, from, to },
@@ -487,10 +571,10 @@ impl<'a> Record<'a> {
                 at: read_at(reader)?,
                 group: reader.bytes(what)?,
                 consumer: reader.bytes(what)?,
-                first_order: reader.uint(what)?,
+                first_order: check_order(reader.uint(what)?, 0)?,
             },
             tag::DROP => Record::Drop { at: read_at(reader)?, group: reader.bytes(what)?, ids: read_ids(reader)? },
-            tag::DELAY => Record::Delay { at: read_at(reader)?, id: reader.id(what)?, due_ms: reader.uint(what)? },
+            tag::DELAY => Record::Delay { at: read_at(reader)?, id: reader.id(what)?, due_ms: read_due(reader)? },
             tag::HOLD => Record::Hold {
                 at: read_at(reader)?,
                 group: reader.bytes(what)?,
@@ -503,10 +587,10 @@ impl<'a> Record<'a> {
                 group: reader.bytes(what)?,
                 consumer: reader.bytes(what)?,
                 no_ack: reader.byte(what)? != 0,
-                now_ms: reader.uint(what)?,
+                now_ms: read_time(reader)?,
                 ids: read_ids(reader)?,
             },
-            tag::DUE => Record::Due { at: read_at(reader)?, due_ms: reader.uint(what)?, id: reader.id(what)? },
+            tag::DUE => Record::Due { at: read_at(reader)?, due_ms: read_time(reader)?, id: reader.id(what)? },
             tag::SCAN_START => {
                 let (at, group) = (read_at(reader)?, reader.bytes(what)?);
                 let given = reader.byte(what)? != 0;

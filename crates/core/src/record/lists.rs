@@ -135,6 +135,14 @@ pub enum Claims<'a> {
 }
 
 impl<'a> Claims<'a> {
+    /// How many.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Claims::Slice(claims) => claims.len(),
+            Claims::Encoded(n, _) => *n,
+        }
+    }
+
     /// The entries in order.
     pub fn iter(&self) -> impl Iterator<Item = Claimed> + use<'a> {
         let (slice, mut encoded) = match *self {
@@ -174,11 +182,7 @@ pub(super) fn put_ids(out: &mut Vec<u8>, ids: Ids<'_>) {
 
 /// As [`put_ids`], each with its delivery count behind it.
 pub(super) fn put_claims(out: &mut Vec<u8>, claims: Claims<'_>) {
-    let n = match claims {
-        Claims::Slice(claims) => claims.len(),
-        Claims::Encoded(n, _) => n,
-    };
-    put_uint(out, n as u64);
+    put_uint(out, claims.len() as u64);
     let mut last = StreamId::MIN;
     for claim in claims.iter() {
         put_id_after(out, claim.id, last);

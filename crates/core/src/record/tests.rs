@@ -1,5 +1,7 @@
 //! Records on their way to bytes and back.
 
+use std::collections::BTreeSet;
+
 use super::*;
 use crate::command::args::OwnedArgs;
 use crate::state::codec::Reader;
@@ -101,6 +103,67 @@ fn records_come_back_whole_or_not_at_all() {
             assert!(Record::decode(&mut Reader::new(&bytes[..cut])).is_err(), "{record:?} cut at {cut}");
         }
     }
+    let tags: BTreeSet<u8> = records
+        .iter()
+        .map(|record| {
+            let mut bytes = Vec::new();
+            record.encode(&mut bytes);
+            bytes[0]
+        })
+        .collect();
+    assert!(tags.iter().eq(TAGS.iter().map(|(tag, _)| tag)), "every kind of record is in this test");
     let back: Vec<_> = Ids::Slice(&ids).iter().collect();
     assert_eq!(back, ids);
+}
+
+/// A tag that is in one of the three places and not in the others would be one that old logs are read with and nobody knows.
+#[test]
+fn the_tags_are_those_of_the_format_document() {
+    let numbers =
+        include_str!("codec.rs").lines().filter_map(|line| line.strip_prefix("    pub const ")?.split_once(": u8 = "));
+    let numbers: Vec<&str> = numbers.map(|(_, number)| number.trim_end_matches(';')).collect();
+    let part = include_str!("../../../../docs/formats.md").split("\n## Records\n").nth(1).unwrap();
+    let rows = part.lines().take_while(|line| !line.starts_with("## ")).filter_map(|line| {
+        let mut cells = line.strip_prefix("| ")?.split(" | ");
+        Some((cells.next()?.parse::<u8>().ok()?, cells.next()?))
+    });
+    assert_eq!(rows.collect::<Vec<_>>(), TAGS);
+    assert_eq!(numbers, TAGS.iter().map(|(tag, _)| tag.to_string()).collect::<Vec<_>>());
+}
+
+/// What has the form of a record and could be true of no state.
+#[test]
+fn records_that_say_what_cannot_be_are_refused() {
+    let at = At { db: 3, key: b"key" };
+    let (a, b) = (StreamId::new(5, 7), StreamId::new(1000, 0));
+    let claims = [Claimed { id: a, deliveries: 1 }, Claimed { id: b, deliveries: 1 }];
+    let (group, consumer) = (&b"g"[..], &b"c"[..]);
+    let order = crate::state::pending::RELEASE_MAX;
+    let late = i64::MAX as u64 + 1;
+    for record in [
+        Record::WriteString { at, offset: u64::MAX, bytes: b"xy" },
+        Record::WriteString { at, offset: late, bytes: b"xy" },
+        Record::Expire { at, expire_ms: late },
+        Record::Remember { at, pid: b"p", iid: b"i", id: b, recorded_ms: 300, added: late },
+        Record::Duplicates { at, duplicates: late },
+        Record::ConsumerSeen { at, group, consumer, now_ms: late, active: true },
+        Record::Deliver { at, group, consumer, after: b, last: a, entries_read: None, no_ack: false, now_ms: 7 },
+        Record::Claim { at, group, consumer, delivered_ms: late, claims: Claims::Slice(&claims) },
+        Record::GiveBack { at, group, first_order: order - 1, due_ms: 0, claims: Claims::Slice(&claims) },
+        Record::GiveBack { at, group, first_order: u64::MAX, due_ms: 0, claims: Claims::Slice(&claims) },
+        Record::GiveBackAll { at, group, consumer, first_order: order + 1 },
+        Record::GroupOptions {
+            at,
+            group,
+            options: GroupOptions { key_field: Some(b""[..].into()), ..GroupOptions::default() },
+        },
+        Record::AcknowledgeRange { at, group, from: b, to: a },
+        Record::DropRange { at, group, from: b, to: a },
+        Record::Delay { at, id: a, due_ms: 0 },
+        Record::Delay { at, id: a, due_ms: late },
+    ] {
+        let mut bytes = Vec::new();
+        record.encode(&mut bytes);
+        assert!(Record::decode(&mut Reader::new(&bytes)).is_err(), "{record:?}");
+    }
 }

@@ -5,7 +5,6 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use crate::state::delays::Delays;
 use crate::state::entries::{Entries, Span};
 use crate::state::group::Group;
 use crate::state::idempotence::Forgotten;
@@ -20,7 +19,6 @@ pub struct Garbage {
     spans: Vec<Arc<Span>>,
     pels: VecDeque<Pel>,
     forgotten: Vec<Forgotten>,
-    delays: Vec<Delays>,
     groups: Vec<Group>,
     /// All groups of a stream.
     group_maps: Vec<BTreeMap<Box<[u8]>, Arc<Group>>>,
@@ -44,9 +42,6 @@ const SMALL_STRING_BYTES: usize = 1 << 20;
 const GROUPS_PER_PIECE: usize = 16;
 const KEYS_PER_PIECE: usize = 100;
 
-/// Delays of a stream that was removed that are freed at a time.
-const DELAYS_PER_PIECE: usize = 500;
-
 impl Garbage {
     /// Takes a removed value.
     pub fn value(&mut self, value: Value) {
@@ -64,7 +59,7 @@ impl Garbage {
 
     /// Takes a removed stream apart. Groups that a snapshot still holds are freed by it.
     fn stream(&mut self, mut stream: Stream) {
-        self.delays.extend(stream.take_delays().filter(|delays| delays.len() as u64 >= SMALL));
+        self.pel(stream.take_delays());
         self.entries(stream.entries);
         if let Some(mut all) = stream.idempotence.and_then(Arc::into_inner) {
             self.forgotten(all.take());
@@ -78,9 +73,9 @@ impl Garbage {
 
     /// Takes a removed group.
     pub fn group(&mut self, mut group: Group) {
-        self.pel(group.take_pel());
+        group.take_lists().into_iter().for_each(|list| self.pel(list));
         let rows = group.work().map_or(0, |work| work.ledger.len());
-        if (group.consumer_count() as u64).max(group.deferred()).max(group.held().known()).max(rows) >= SMALL {
+        if (group.consumer_count() as u64).max(group.held().known()).max(rows) >= SMALL {
             self.groups.push(group);
         }
     }
@@ -122,7 +117,6 @@ impl Garbage {
             && self.spans.is_empty()
             && self.pels.is_empty()
             && self.forgotten.is_empty()
-            && self.delays.is_empty()
             && self.groups.is_empty()
             && self.group_maps.is_empty()
             && self.strings.is_empty()
@@ -143,10 +137,6 @@ impl Garbage {
         } else if let Some(forgotten) = self.forgotten.last_mut() {
             if !forgotten.free_one() {
                 self.forgotten.pop();
-            }
-        } else if let Some(delays) = self.delays.last_mut() {
-            if !delays.free_some(DELAYS_PER_PIECE) {
-                self.delays.pop();
             }
         } else if let Some(group) = self.groups.last_mut() {
             if !group.free_some() {

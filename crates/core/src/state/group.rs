@@ -11,7 +11,7 @@ mod codec;
 mod options;
 mod work;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -20,6 +20,7 @@ use crate::id::StreamId;
 use crate::state::entries::Entries;
 use crate::state::held::{Held, NOTHING, key_of};
 use crate::state::pending::{ConsumerRef, Pel, Pending, RELEASE_MAX};
+use crate::state::timed::Timed;
 
 pub use options::{GroupOptions, Totals};
 pub use work::Work;
@@ -33,7 +34,7 @@ const PASSING_MAX: usize = 16;
 /// Keys of entries that are pending no more that are freed at once.
 pub const KEYS_FREED_AT_ONCE: usize = 100;
 
-/// Consumers, deferred and held entries of a removed group that are freed at once.
+/// Consumers and waiting entries of a removed group that are freed at once.
 const FREED_AT_ONCE: usize = 200;
 
 /// One consumer of a group.
@@ -72,8 +73,8 @@ pub struct Group {
     released: u64,
     /// The greatest number in the order of release so far, or since a restart the greatest in use.
     last_release: u64,
-    /// Entries given back with a delay, by the time at which they are released (Unix ms).
-    deferred: BTreeSet<(u64, StreamId)>,
+    /// Entries given back with a delay, and when they are released (Unix ms).
+    deferred: Timed,
     /// Entries passed over and not given yet; `None` as long as there was none. Shared with a snapshot that is being written,
     /// else owned alone.
     held: Option<Arc<Held>>,
@@ -155,20 +156,18 @@ impl Group {
         }
     }
 
-    /// Entries below an ID are not held any more.
-    pub fn let_go_before(&mut self, bound: StreamId) {
-        if self.held().first().is_some_and(|first| first < bound) {
-            Arc::make_mut(self.held.get_or_insert_default()).remove_before(bound);
-        }
+    /// Entries below an ID are not held any more. What is left of them is to be freed.
+    pub fn let_go_before(&mut self, bound: StreamId) -> Option<Pel> {
+        let last = bound.prev().filter(|_| self.held().first().is_some_and(|first| first < bound))?;
+        Some(Arc::make_mut(self.held.get_or_insert_default()).remove_range(StreamId::MIN, last))
     }
 
-    /// Moves the position. What is held after it will be come upon again.
-    pub fn set_position(&mut self, position: StreamId, entries_read: Option<u64>) {
+    /// Moves the position. What is held after it will be come upon again; what is left of it is to be freed.
+    pub fn set_position(&mut self, position: StreamId, entries_read: Option<u64>) -> Option<Pel> {
         self.last_delivered = position;
         self.entries_read = entries_read;
-        if self.held().last().is_some_and(|last| last > position) {
-            Arc::make_mut(self.held.get_or_insert_default()).remove_after(position);
-        }
+        let from = position.next().filter(|_| self.held().last().is_some_and(|last| last > position))?;
+        Some(Arc::make_mut(self.held.get_or_insert_default()).remove_range(from, StreamId::MAX))
     }
 
     /// Pending entries hold their keys from now on, if the group keeps the order of keys.
@@ -197,12 +196,12 @@ impl Group {
 
     /// Number of entries given back with a delay that is not over.
     pub fn deferred(&self) -> u64 {
-        self.deferred.len() as u64
+        self.deferred.len()
     }
 
     /// Number of pending entries that a consumer has.
     pub fn in_flight(&self) -> u64 {
-        self.pel.len() - self.released - self.deferred.len() as u64
+        self.pel.len() - self.released - self.deferred.len()
     }
 
     /// When the entry that a consumer has had for longest was delivered (Unix ms). A look into parts of the list only where
@@ -223,7 +222,7 @@ impl Group {
 
     /// When the next deferred entry is to be released (Unix ms).
     pub fn next_due_ms(&self) -> Option<u64> {
-        self.deferred.first().map(|&(due_ms, _)| due_ms)
+        self.deferred.first_ms()
     }
 
     /// When something happens to the group by time alone (Unix ms).
@@ -234,7 +233,7 @@ impl Group {
 
     /// The deferred entries whose time has come, earliest first, at most `limit`.
     pub fn due(&self, now_ms: u64, limit: usize) -> impl Iterator<Item = StreamId> {
-        self.deferred.iter().take_while(move |&&(due_ms, _)| due_ms <= now_ms).map(|&(_, id)| id).take(limit)
+        self.deferred.due(now_ms).map(|(_, id)| id).take(limit)
     }
 
     /// Memory that the group takes, in bytes, without the allocator's share.
@@ -244,7 +243,7 @@ impl Group {
             .consumers
             .iter()
             .map(|slot| size_of::<Option<Consumer>>() + size_of::<ConsumerRef>() + slot.as_ref().map_or(0, names));
-        let deferred = self.deferred.len() * size_of::<(u64, StreamId)>();
+        let deferred = self.deferred.memory_bytes();
         let held = self.held.as_deref().map_or(0, Held::memory_bytes);
         let work = self.work.as_deref().map_or(0, |work| size_of::<Work>() + work.ledger.memory_bytes());
         size_of::<Group>() + consumers.sum::<usize>() + deferred + self.pel.memory_bytes() + held + work
@@ -371,7 +370,7 @@ impl Group {
         if entry.consumer != ConsumerRef::NOBODY {
             self.consumer_mut(entry.consumer).pending += 1;
         } else if entry.is_deferred() {
-            self.deferred.insert((entry.delivered_ms, entry.id));
+            self.deferred.put(entry.id, entry.delivered_ms);
         } else {
             self.released += 1;
             self.last_release = self.last_release.max(entry.delivered_ms);
@@ -383,7 +382,7 @@ impl Group {
         if entry.consumer != ConsumerRef::NOBODY {
             self.consumer_mut(entry.consumer).pending -= 1;
         } else if entry.is_deferred() {
-            self.deferred.remove(&(entry.delivered_ms, entry.id));
+            self.deferred.remove(entry.id);
         } else {
             self.released -= 1;
         }
@@ -436,9 +435,9 @@ impl Group {
         true
     }
 
-    /// Takes everything between two IDs, both included, off the list. Answers the part that was taken off, for freeing it
-    /// bit by bit.
-    pub fn remove_range(&mut self, from: StreamId, to: StreamId) -> Pel {
+    /// Takes everything between two IDs, both included, off the list. Answers the part that was taken off, and those of it
+    /// that were deferred, for freeing them bit by bit.
+    pub fn remove_range(&mut self, from: StreamId, to: StreamId) -> [Pel; 2] {
         let consumers = &mut self.consumers;
         let mut unowned = 0;
         let removed = self.pel.remove_range(from, to, |of, count| {
@@ -448,20 +447,11 @@ impl Group {
                 consumer.pending -= u64::from(count);
             }
         });
-        let mut deferred: Vec<(u64, StreamId)> = Vec::new();
-        if unowned > 0 && unowned < self.deferred() {
-            let parts = removed.range_of(ConsumerRef::NOBODY, StreamId::MIN).filter(Pending::is_deferred);
-            deferred.extend(parts.map(|pending| (pending.delivered_ms, pending.id)));
-        } else if unowned > 0 {
-            deferred.extend(self.deferred.iter().filter(|(_, id)| *id >= from && *id <= to));
-        }
-        self.released -= unowned - deferred.len() as u64;
-        deferred.iter().for_each(|entry| {
-            self.deferred.remove(entry);
-        });
+        let deferred = self.deferred.remove_range(from, to);
+        self.released -= unowned - deferred.len();
         self.free_keys_in(from, to);
         self.end_work(from, to);
-        removed
+        [removed, deferred]
     }
 
     /// Gives back all that a consumer has, in ID order, as if each had not been delivered the last time. They share one
@@ -492,9 +482,11 @@ impl Group {
         })
     }
 
-    /// Takes the pending list out, for freeing it bit by bit.
-    pub fn take_pel(&mut self) -> Pel {
-        std::mem::take(&mut self.pel)
+    /// Takes out the pending list, and those of what was deferred and delayed, for freeing them bit by bit.
+    pub fn take_lists(&mut self) -> [Pel; 3] {
+        // A snapshot that still shares what is held frees it itself.
+        let held = self.held.as_mut().and_then(Arc::get_mut);
+        [std::mem::take(&mut self.pel), self.deferred.take(), held.map(Held::take_delayed).unwrap_or_default()]
     }
 
     /// Frees a part of a group that was removed; answers whether there is more.
@@ -502,11 +494,10 @@ impl Group {
         for _ in 0..FREED_AT_ONCE {
             self.consumers.pop();
             self.by_name.pop_first();
-            self.deferred.pop_first();
         }
         // A snapshot that still shares what is held frees it itself.
         let holds = self.held.as_mut().and_then(Arc::get_mut).is_some_and(|held| held.free_some(FREED_AT_ONCE));
         let works = self.work.as_mut().is_some_and(|work| work.ledger.free_some(FREED_AT_ONCE));
-        holds || works || !(self.consumers.is_empty() && self.deferred.is_empty())
+        holds || works || !self.consumers.is_empty()
     }
 }

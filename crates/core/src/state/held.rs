@@ -16,6 +16,8 @@ use std::sync::Arc;
 use crate::id::StreamId;
 use crate::state::codec::{Corrupt, Reader, put_bytes, put_id, put_uint};
 use crate::state::entries::Entry;
+use crate::state::pending::Pel;
+use crate::state::timed::Timed;
 
 /// The key of an entry: the value of its first field of that name.
 pub fn key_of<'e>(entry: &Entry<'e>, field: &[u8]) -> Option<&'e [u8]> {
@@ -39,94 +41,103 @@ struct Lane {
 /// Held entries of a group, and who holds them back.
 #[derive(Clone, Debug, Default)]
 pub struct Held {
-    /// All of them, with their due times (Unix ms); 0 = waiting.
-    ids: BTreeMap<StreamId, u64>,
-    /// The delayed ones by their times.
-    due: BTreeSet<(u64, StreamId)>,
-    /// The waiting ones that may be given.
+    /// The delayed ones, with their due times (Unix ms).
+    delayed: Timed,
+    /// The waiting ones, with their keys.
+    waiting: BTreeMap<StreamId, Option<Arc<[u8]>>>,
+    /// Those of them that may be given.
     ready: BTreeSet<StreamId>,
     lanes: BTreeMap<Arc<[u8]>, Lane>,
     /// Keys of pending entries. An entry may be deleted while it is pending, hence not asked for again.
     pending_keys: BTreeMap<StreamId, Arc<[u8]>>,
-    /// Keys of waiting entries.
-    waiting_keys: BTreeMap<StreamId, Arc<[u8]>>,
 }
 
 /// What is held where nothing is.
 pub static NOTHING: Held = Held {
-    ids: BTreeMap::new(),
-    due: BTreeSet::new(),
+    delayed: Timed::NONE,
+    waiting: BTreeMap::new(),
     ready: BTreeSet::new(),
     lanes: BTreeMap::new(),
     pending_keys: BTreeMap::new(),
-    waiting_keys: BTreeMap::new(),
 };
 
 impl Held {
     /// Is nothing held?
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.ids.is_empty()
+        self.delayed.is_empty() && self.waiting.is_empty()
     }
 
     /// How many entries are held.
     pub fn len(&self) -> u64 {
-        self.ids.len() as u64
+        self.delayed.len() + self.waiting.len() as u64
     }
 
     /// How many of them were held because of a delay and have not been looked at since.
     pub fn delayed(&self) -> u64 {
-        self.due.len() as u64
+        self.delayed.len()
     }
 
     /// How many wait behind their keys.
     pub fn waiting(&self) -> u64 {
-        self.len() - self.delayed()
+        self.waiting.len() as u64
     }
 
     /// Memory that it takes, in bytes, without the allocator's share.
     pub fn memory_bytes(&self) -> usize {
         let id_bytes = size_of::<(u64, StreamId)>();
-        let keyed = self.pending_keys.len() + 2 * self.waiting_keys.len();
+        let keyed = self.pending_keys.len() + 2 * self.waiting.len();
         let lanes = self.lanes.keys().map(|key| key.len() + size_of::<(Arc<[u8]>, Lane)>());
-        size_of::<Held>() + (self.ids.len() + self.due.len() + keyed) * id_bytes + lanes.sum::<usize>()
+        size_of::<Held>() + self.delayed.memory_bytes() + keyed * id_bytes + lanes.sum::<usize>()
     }
 
     /// Is this one held?
     #[inline]
     pub fn contains(&self, id: StreamId) -> bool {
-        !self.ids.is_empty() && self.ids.contains_key(&id)
+        !self.is_empty() && (self.delayed.contains(id) || self.waiting.contains_key(&id))
     }
 
     /// The held entry with the smallest ID.
     #[inline]
     pub fn first(&self) -> Option<StreamId> {
-        self.ids.first_key_value().map(|(&id, _)| id)
+        let waiting = self.waiting.first_key_value().map(|(&id, _)| id);
+        [self.delayed.first(), waiting].into_iter().flatten().min()
     }
 
     /// The held entry with the greatest ID.
     pub fn last(&self) -> Option<StreamId> {
-        self.ids.last_key_value().map(|(&id, _)| id)
+        self.delayed.last().max(self.waiting.last_key_value().map(|(&id, _)| id))
     }
 
-    /// The ID that so many stand before.
-    pub fn nth_id(&self, n: usize) -> Option<StreamId> {
-        if n < self.ids.len() { self.ids.keys().nth(n).copied() } else { None }
+    /// The waiting one that so many waiting ones stand before.
+    pub fn nth_waiting(&self, n: usize) -> Option<StreamId> {
+        if n < self.waiting.len() { self.waiting.keys().nth(n).copied() } else { None }
+    }
+
+    /// All of them in order, with their due times; 0 = waiting.
+    fn all(&self) -> impl Iterator<Item = (StreamId, u64)> {
+        let mut delayed = self.delayed.range(StreamId::MIN).peekable();
+        let mut waiting = self.waiting.keys().map(|&id| (id, 0)).peekable();
+        std::iter::from_fn(move || match (delayed.peek(), waiting.peek()) {
+            (Some(&(delayed_id, _)), Some(&(id, _))) if id < delayed_id => waiting.next(),
+            (None, _) => waiting.next(),
+            _ => delayed.next(),
+        })
     }
 
     /// All of them in order.
     pub fn iter(&self) -> impl Iterator<Item = StreamId> {
-        self.ids.keys().copied()
+        self.all().map(|(id, _)| id)
     }
 
     /// When the first delayed one is due, or was.
     pub fn next_due_ms(&self) -> Option<u64> {
-        self.due.first().map(|&(due_ms, _)| due_ms)
+        self.delayed.first_ms()
     }
 
     /// The delayed ones whose time has come, earliest first.
     pub fn due(&self, now_ms: u64) -> impl Iterator<Item = StreamId> {
-        self.due.iter().take_while(move |&&(due_ms, _)| due_ms <= now_ms).map(|&(_, id)| id)
+        self.delayed.due(now_ms).map(|(_, id)| id)
     }
 
     /// The waiting ones that may be given, in stream order.
@@ -136,7 +147,7 @@ impl Held {
 
     /// What waits next behind the key of an entry that waits; `None` without a key.
     pub fn next_behind(&self, id: StreamId) -> Option<StreamId> {
-        let lane = self.lanes.get(self.waiting_keys.get(&id)?)?;
+        let lane = self.lanes.get(self.waiting.get(&id)?.as_ref()?)?;
         lane.waiting.range((Bound::Excluded(id), Bound::Unbounded)).next().copied()
     }
 
@@ -177,58 +188,47 @@ impl Held {
     /// Holds an entry until a time.
     pub fn delay(&mut self, id: StreamId, due_ms: u64) {
         self.remove(id);
-        self.ids.insert(id, due_ms);
-        self.due.insert((due_ms, id));
+        self.delayed.put(id, due_ms);
     }
 
     /// Lets an entry wait behind its key. Without one it is ready.
     pub fn wait(&mut self, id: StreamId, key: Option<&[u8]>) {
         self.remove(id);
-        self.ids.insert(id, 0);
         let Some(key) = key else {
+            self.waiting.insert(id, None);
             self.ready.insert(id);
             return;
         };
         let key = self.key(key);
         self.lanes.entry(key.clone()).or_default().waiting.insert(id);
         self.settle(&key);
-        self.waiting_keys.insert(id, key);
+        self.waiting.insert(id, Some(key));
     }
 
     /// An entry is held no more; answers whether it was.
     pub fn remove(&mut self, id: StreamId) -> bool {
-        match self.ids.remove(&id) {
-            None => return false,
-            Some(0) => match self.waiting_keys.remove(&id) {
-                Some(key) => {
-                    if let Some(lane) = self.lanes.get_mut(&key) {
-                        lane.waiting.remove(&id);
-                    }
-                    self.settle(&key);
+        match self.waiting.remove(&id) {
+            None => return self.delayed.remove(id),
+            Some(Some(key)) => {
+                if let Some(lane) = self.lanes.get_mut(&key) {
+                    lane.waiting.remove(&id);
                 }
-                None => {
-                    self.ready.remove(&id);
-                }
-            },
-            Some(due_ms) => {
-                self.due.remove(&(due_ms, id));
+                self.settle(&key);
+            }
+            Some(None) => {
+                self.ready.remove(&id);
             }
         }
         true
     }
 
-    /// The entries below an ID are held no more.
-    pub fn remove_before(&mut self, bound: StreamId) {
-        while let Some(first) = self.first().filter(|&first| first < bound) {
-            self.remove(first);
+    /// The entries between two IDs, both included, are held no more. Costs each that was waiting; the delayed ones come back
+    /// to be freed.
+    pub fn remove_range(&mut self, from: StreamId, to: StreamId) -> Pel {
+        while let Some((&id, _)) = self.waiting.range(from..=to).next() {
+            self.remove(id);
         }
-    }
-
-    /// The entries after an ID are held no more.
-    pub fn remove_after(&mut self, bound: StreamId) {
-        while let Some(last) = self.last().filter(|&last| last > bound) {
-            self.remove(last);
-        }
+        self.delayed.remove_range(from, to)
     }
 
     /// A pending entry holds its key.
@@ -268,8 +268,8 @@ impl Held {
     pub fn forget_keys(&mut self) {
         self.lanes.clear();
         self.pending_keys.clear();
-        let waiting = std::mem::take(&mut self.waiting_keys);
-        self.ready.extend(waiting.into_keys());
+        self.waiting.values_mut().for_each(|key| *key = None);
+        self.ready.extend(self.waiting.keys());
     }
 
     /// How many entries it knows: those held, and those pending with keys.
@@ -277,14 +277,13 @@ impl Held {
         self.len() + self.pending_keys.len() as u64
     }
 
-    /// Frees a part, of each kind at most `most`, of what nobody uses any more; answers whether there is more.
+    /// Frees a part, of each kind at most `most`, of what nobody uses any more, but for what is delayed; answers whether there
+    /// is more.
     pub fn free_some(&mut self, most: usize) -> bool {
         for _ in 0..most {
-            self.ids.pop_first();
-            self.due.pop_first();
+            self.waiting.pop_first();
             self.ready.pop_first();
             self.pending_keys.pop_first();
-            self.waiting_keys.pop_first();
             if let Some(mut lane) = self.lanes.first_entry() {
                 lane.get_mut().waiting.pop_first();
                 if lane.get().waiting.is_empty() {
@@ -292,7 +291,12 @@ impl Held {
                 }
             }
         }
-        !(self.ids.is_empty() && self.pending_keys.is_empty() && self.lanes.is_empty())
+        !(self.waiting.is_empty() && self.pending_keys.is_empty() && self.lanes.is_empty())
+    }
+
+    /// The delayed ones, to be freed.
+    pub fn take_delayed(&mut self) -> Pel {
+        self.delayed.take()
     }
 
     /// Appends what is held; nothing if nothing is.
@@ -301,7 +305,7 @@ impl Held {
             return;
         }
         put_uint(out, self.len());
-        for (&id, &due_ms) in &self.ids {
+        for (id, due_ms) in self.all() {
             put_id(out, id);
             put_uint(out, due_ms);
         }
@@ -312,13 +316,15 @@ impl Held {
     pub fn encode_keys(&self, out: &mut Vec<u8>, is_pending: impl Fn(StreamId) -> bool) {
         let pending = || self.pending_keys.iter().filter(|&(&id, _)| is_pending(id));
         let count = pending().count();
-        if count == 0 && self.waiting_keys.is_empty() {
+        let waiting = || self.waiting.iter().filter_map(|(&id, key)| Some((id, key.as_ref()?)));
+        let waiting_count = waiting().count();
+        if count == 0 && waiting_count == 0 {
             return;
         }
         put_uint(out, count as u64);
         pending().for_each(|(&id, key)| put_key(out, id, key));
-        put_uint(out, self.waiting_keys.len() as u64);
-        self.waiting_keys.iter().for_each(|(&id, key)| put_key(out, id, key));
+        put_uint(out, waiting_count as u64);
+        waiting().for_each(|(id, key)| put_key(out, id, key));
     }
 
     /// Reads what [`Held::encode`] wrote.
@@ -338,15 +344,22 @@ impl Held {
     }
 
     /// Reads what [`Held::encode_keys`] wrote, behind what is held.
-    pub fn decode_keys(&mut self, mut reader: Reader<'_>) -> Result<(), Corrupt> {
+    pub fn decode_keys(
+        &mut self,
+        mut reader: Reader<'_>,
+        is_pending: impl Fn(StreamId) -> bool,
+    ) -> Result<(), Corrupt> {
         const WHAT: &str = "keys of a consumer group";
         for _ in 0..reader.count(WHAT)? {
             let (id, key) = (reader.id(WHAT)?, reader.bytes(WHAT)?);
+            if self.knows_pending(id) || !is_pending(id) {
+                return Err(Corrupt { what: WHAT });
+            }
             self.pending_put(id, key);
         }
         for _ in 0..reader.count(WHAT)? {
             let (id, key) = (reader.id(WHAT)?, reader.bytes(WHAT)?);
-            if self.ids.get(&id) != Some(&0) {
+            if !self.waiting.contains_key(&id) {
                 return Err(Corrupt { what: WHAT });
             }
             self.wait(id, Some(key));
@@ -361,19 +374,15 @@ impl Held {
         is_pending: impl Fn(StreamId) -> bool,
         is_stale: impl Fn(StreamId) -> bool,
     ) -> Result<(), String> {
-        let (mut ready, mut delayed, mut waiting, mut pending) = (BTreeSet::new(), 0, 0, 0);
-        for (&id, &due_ms) in &self.ids {
-            if is_pending(id) {
-                return Err(format!("{id} is held and pending"));
-            }
-            if due_ms != 0 {
-                delayed += 1;
-                if !self.due.contains(&(due_ms, id)) {
-                    return Err(format!("{id} is delayed and not listed by its time"));
-                }
-                continue;
-            }
-            match self.waiting_keys.get(&id) {
+        self.delayed.check()?;
+        let (mut ready, mut keyed, mut waiting, mut pending) = (BTreeSet::new(), 0, 0, 0);
+        if let Some(id) = self.iter().find(|&id| is_pending(id)) {
+            return Err(format!("{id} is held and pending"));
+        }
+        for (&id, key) in &self.waiting {
+            keyed += usize::from(key.is_some());
+            match key {
+                _ if self.delayed.contains(id) => return Err(format!("{id} is delayed and waiting")),
                 None => {
                     ready.insert(id);
                 }
@@ -393,8 +402,7 @@ impl Held {
         if let Some(id) = self.pending_keys.keys().find(|&&id| !is_pending(id) && !is_stale(id)) {
             return Err(format!("{id} holds a key and is not pending"));
         }
-        let counts = (delayed, waiting, pending as usize, ready);
-        if counts != (self.due.len(), self.waiting_keys.len(), self.pending_keys.len(), self.ready.clone()) {
+        if (waiting, pending as usize, ready) != (keyed, self.pending_keys.len(), self.ready.clone()) {
             return Err("what is held back differs from what the lanes say".to_owned());
         }
         Ok(())
@@ -422,6 +430,7 @@ mod tests {
         let mut held = full();
         held.check(|id| id.seq == 1, |_| false).unwrap();
         assert_eq!((held.len(), held.known()), (900, 1200));
+        assert_eq!(held.take_delayed().len(), 300);
         let mut pieces = 1;
         let mut known = held.known();
         while held.free_some(50) {
@@ -429,10 +438,9 @@ mod tests {
             known = held.known();
             pieces += 1;
         }
-        // The longest of its parts, all that is held, decides.
-        assert_eq!(pieces, 900 / 50);
-        assert!(held.is_empty() && held.lanes.is_empty() && held.due.is_empty() && held.ready.is_empty());
-        assert!(held.pending_keys.is_empty() && held.waiting_keys.is_empty());
+        // The longest of its parts, all that waits, decides.
+        assert_eq!(pieces, 600 / 50);
+        assert!(held.is_empty() && held.lanes.is_empty() && held.ready.is_empty() && held.pending_keys.is_empty());
         assert!(!held.free_some(50), "nothing is left of it");
     }
 

@@ -188,8 +188,9 @@ impl Idempotence {
         Some((first_ms.saturating_add(self.settings.duration_ms()), pid))
     }
 
-    /// Records a message. One that is known stays what it is.
+    /// Records a message. One that is known stays what it is. Times do not fall.
     pub fn remember(&mut self, pid: &[u8], iid: &[u8], id: StreamId, recorded_ms: u64) {
+        let recorded_ms = self.recording_ms(pid, recorded_ms);
         let known = Known { recorded_ms, id, iid: iid.into() };
         let Some((pid, producer)) = self.producers.get_key_value(pid) else {
             let pid: Arc<[u8]> = pid.into();
@@ -278,10 +279,11 @@ impl Idempotence {
         let small = |value: u64| u32::try_from(value).ok().filter(|&value| value > 0).ok_or(corrupt);
         let settings =
             IdempotenceSettings { duration_s: small(reader.uint(WHAT)?)?, maxsize: small(reader.uint(WHAT)?)? };
+        let count = |value: u64| Some(value).filter(|&value| value <= i64::MAX as u64).ok_or(corrupt);
         let mut all = Idempotence {
             settings,
-            added: reader.uint(WHAT)?,
-            duplicates: reader.uint(WHAT)?,
+            added: count(reader.uint(WHAT)?)?,
+            duplicates: count(reader.uint(WHAT)?)?,
             ..Idempotence::default()
         };
         for _ in 0..reader.count(WHAT)? {

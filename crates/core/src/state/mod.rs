@@ -17,3 +17,4 @@ pub mod retention;
 pub mod settled;
 pub mod sizes;
 pub mod stream;
+pub mod timed;

@@ -33,6 +33,17 @@ pub struct Settled {
     freed: BTreeSet<StreamId>,
 }
 
+/// What [`State::find_free`] came to.
+#[derive(Debug)]
+pub struct Found {
+    /// Free entries, the oldest ones.
+    pub free: Vec<StreamId>,
+    /// There are no more than these, unless as many were found as were asked for.
+    pub is_all: bool,
+    /// How many entries were looked at for it.
+    pub looks: usize,
+}
+
 impl Settled {
     /// Nothing is known from this ID on.
     fn back_to(&mut self, from: StreamId) {
@@ -52,11 +63,12 @@ impl Settled {
         }
     }
 
-    /// The oldest free entries up to `end`, at most `most`, and whether that is all there is to find. Looks at no more
-    /// than `looks` entries of which nothing is known, and at a part of that of those that may have become free.
-    fn find_free(&mut self, stream: &Stream, end: StreamId, most: u64, looks: usize) -> (Vec<StreamId>, bool) {
-        let mut free = Vec::new();
-        let Some(last) = stream.entries.last_id() else { return (free, true) };
+    /// The oldest free entries up to `end`, at most `most`. Looks at no more than `looks` entries of which nothing is
+    /// known, and at a part of that of those that may have become free.
+    fn find_free(&mut self, stream: &Stream, end: StreamId, most: u64, looks: usize) -> Found {
+        let mut found = Found { free: Vec::new(), is_all: true, looks: 0 };
+        let free = &mut found.free;
+        let Some(last) = stream.entries.last_id() else { return found };
         // Nothing beyond the position of the slowest group is free, and what is still to come is not known.
         let end = end.min(stream.slowest_position().unwrap_or(StreamId::MAX)).min(last);
         let mut lookups_left = (looks / LOOKS_PER_LOOKUP).max(1);
@@ -64,30 +76,34 @@ impl Settled {
             && let Some(&id) = self.freed.first().filter(|&&id| id <= end)
         {
             if lookups_left == 0 {
-                return (free, false);
+                found.is_all = false;
+                return found;
             }
             lookups_left -= 1;
+            found.looks += LOOKS_PER_LOOKUP;
             self.freed.remove(&id);
             if stream.is_free(id) && stream.entries.contains(id) {
                 free.push(id);
             }
         }
         if free.len() as u64 == most || self.up_to >= end {
-            return (free, true);
+            return found;
         }
         let mut holders = Holders { groups: &stream.groups, holder: None };
         let from = self.up_to.next().unwrap_or(StreamId::MAX);
         for (looked, entry) in stream.entries.range(from, end).enumerate() {
             if free.len() as u64 == most || looked == looks {
-                return (free, looked < looks);
+                found.is_all = looked < looks;
+                return found;
             }
+            found.looks += 1;
             self.up_to = entry.id;
             if !holders.has(entry.id) && !stream.is_held(entry.id) {
                 free.push(entry.id);
             }
         }
         self.up_to = end;
-        (free, true)
+        found
     }
 }
 
@@ -124,19 +140,12 @@ impl Holders<'_> {
 
 impl State {
     /// The oldest free entries of a stream up to `end`, at most `most`; the caller removes them. Looks at no more than
-    /// `looks` entries of which nothing is known from before. Answers also whether this is all there is to find; if not,
-    /// the next call goes on behind it.
-    pub fn find_free(
-        &mut self,
-        db: usize,
-        key: &[u8],
-        end: StreamId,
-        most: u64,
-        looks: usize,
-    ) -> (Vec<StreamId>, bool) {
+    /// `looks` entries of which nothing is known from before. If that is not all there is to find, the next call goes on
+    /// behind it.
+    pub fn find_free(&mut self, db: usize, key: &[u8], end: StreamId, most: u64, looks: usize) -> Found {
         let mut settled = self.db_mut(db).settled.remove(key).unwrap_or_default();
         let Some(Slot { value: Value::Stream(stream), .. }) = self.db(db).get_any(key) else {
-            return (Vec::new(), true);
+            return Found { free: Vec::new(), is_all: true, looks: 0 };
         };
         let found = settled.find_free(stream, end, most, looks);
         if settled.up_to > StreamId::MIN {

@@ -13,6 +13,7 @@ use crate::state::delays::Delays;
 use crate::state::entries::Entries;
 use crate::state::group::Group;
 use crate::state::idempotence::{Idempotence, IdempotenceSettings};
+use crate::state::pending::Pel;
 use crate::state::redrive::Redrive;
 use crate::state::retention::Retention;
 
@@ -41,7 +42,7 @@ pub struct Stream {
     delays: Option<Arc<Delays>>,
 }
 
-/// Entries that delays or groups hold of which one turn lets go.
+/// Entries that wait in groups behind their keys of which one turn lets go.
 pub const LET_GO_MAX: usize = 1000;
 
 /// Tags of the optional parts of a stream in a snapshot.
@@ -129,32 +130,43 @@ impl Stream {
         }
     }
 
-    /// As [`Stream::let_go`] for all entries below an ID.
-    pub fn let_go_before(&mut self, bound: StreamId) {
+    /// As [`Stream::let_go`] for all entries below an ID. What is left of them is to be freed.
+    pub fn let_go_before(&mut self, bound: StreamId, mut free: impl FnMut(Pel)) {
         if self.delays().and_then(Delays::first_id).is_some_and(|first| first < bound) {
-            Arc::make_mut(self.delays.get_or_insert_default()).remove_before(bound);
+            free(Arc::make_mut(self.delays.get_or_insert_default()).remove_before(bound));
         }
         for group in self.groups.values_mut() {
             if group.held().first().is_some_and(|first| first < bound) {
-                Arc::make_mut(group).let_go_before(bound);
+                Arc::make_mut(group).let_go_before(bound).into_iter().for_each(&mut free);
             }
         }
     }
 
-    /// Up to which ID, at most `last`, one turn has time to let entries go: something waits for each of
-    /// [`LET_GO_MAX`] before it.
-    pub fn let_go_up_to(&self, last: StreamId) -> StreamId {
-        let holders = self.groups.values().filter(|group| !group.held().is_empty()).count();
+    /// Up to which ID, at most `last`, entries can be let go of without taking more than about `most` out of the lanes in
+    /// which they wait: [`LET_GO_MAX`] is what one turn has time for. Those that are delayed go all at once.
+    pub fn let_go_up_to(&self, last: StreamId, most: usize) -> StreamId {
+        let entries = self.entries.count_in(StreamId::MIN, last);
+        if entries <= 1 {
+            return last;
+        }
+        let holders = self.groups.values().filter(|group| group.held().waiting() > 0).count();
         // However many hold something, every turn gets on.
-        let most = (LET_GO_MAX / (1 + holders)).max(1);
-        let held = self.groups.values().filter_map(|group| group.held().nth_id(most));
-        let delayed = self.delays().and_then(|all| all.nth_id(most));
-        held.chain(delayed).filter_map(StreamId::prev).fold(last, StreamId::min)
+        let most = (most / holders.max(1)).max(1);
+        if entries <= most as u64 {
+            return last;
+        }
+        let held = self.groups.values().filter_map(|group| group.held().nth_waiting(most));
+        held.filter_map(StreamId::prev).fold(last, StreamId::min)
+    }
+
+    /// Does any group let entries wait behind their keys?
+    pub fn has_waiting(&self) -> bool {
+        self.groups.values().any(|group| group.held().waiting() > 0)
     }
 
     /// Takes the delays out, for freeing them bit by bit.
-    pub fn take_delays(&mut self) -> Option<Delays> {
-        self.delays.take().and_then(Arc::into_inner)
+    pub fn take_delays(&mut self) -> Pel {
+        self.delays.take().and_then(Arc::into_inner).map(|mut delays| delays.take()).unwrap_or_default()
     }
 
     /// ID of the first entry, `0-0` when there is none.
@@ -254,10 +266,15 @@ impl Stream {
 
     /// Appends the stream in its canonical form: equal streams, equal bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
+        self.encode_around(out, |out| self.entries.encode(out));
+    }
+
+    /// The same with whatever `entries` appends in the place of the entries.
+    pub fn encode_around(&self, out: &mut Vec<u8>, entries: impl FnOnce(&mut Vec<u8>)) {
         put_id(out, self.last_id);
         put_id(out, self.max_deleted);
         put_uint(out, self.entries_added);
-        self.entries.encode(out);
+        entries(out);
         put_uint(out, self.groups.len() as u64);
         for (name, group) in &self.groups {
             put_bytes(out, name);
@@ -323,7 +340,18 @@ impl Stream {
                 return Err(Corrupt { what: "more than a part of a stream holds" });
             }
         }
+        stream.check_parts()?;
         Ok(stream)
+    }
+
+    /// Do the parts of a stream that was read fit together?
+    fn check_parts(&self) -> Result<(), Corrupt> {
+        let is_there = |id| self.entries.contains(id);
+        let fits = self.entries.last_id().is_none_or(|last| last <= self.last_id)
+            && self.max_hole >= self.max_deleted
+            && self.groups.values().all(|group| group.held().iter().all(is_there))
+            && self.delays().is_none_or(|all| all.range(StreamId::MIN).all(|(id, _)| is_there(id)));
+        if fits { Ok(()) } else { Err(Corrupt { what: "parts of a stream that do not fit together" }) }
     }
 
     /// Every invariant.

@@ -93,7 +93,9 @@ struct World {
     tickets: u64,
     boots: u64,
     operations: u64,
+    reads: u64,
     fault: Option<(u64, Fault)>,
+    read_fault: Option<u64>,
     is_down: bool,
 }
 
@@ -123,9 +125,20 @@ impl FakeDisk {
         self.world().fault = Some((operation, fault));
     }
 
+    /// How many reads have been tried.
+    pub fn reads(&self) -> u64 {
+        self.world().reads
+    }
+
+    /// Lets the read with this number (the first is 0) fail.
+    pub fn break_read_at(&self, read: u64) {
+        self.world().read_fault = Some(read);
+    }
+
     /// No fault from here on.
     pub fn heal(&self) {
-        self.world().fault = None;
+        let mut world = self.world();
+        (world.fault, world.read_fault) = (None, None);
     }
 
     /// Has a `Fault::Crash` happened since the last `crash` or `restart`?
@@ -262,7 +275,7 @@ impl World {
     fn come_up(&mut self) {
         self.locks.clear();
         self.boots += 1;
-        self.fault = None;
+        (self.fault, self.read_fault) = (None, None);
         self.is_down = false;
     }
 
@@ -377,7 +390,18 @@ impl Disk for FakeDisk {
         world.locks.insert(path.to_owned(), ticket);
         Ok(Some(Box::new(FakeLock { disk: self.clone(), path: path.to_owned(), ticket })))
     }
+
+    fn share_lock(&self, path: &Path) -> io::Result<Option<Box<dyn LockGuard>>> {
+        let world = self.world();
+        world.alive(world.boots)?;
+        if world.locks.contains_key(path) { Ok(None) } else { Ok(Some(Box::new(Shared))) }
+    }
 }
+
+/// Looking at a fake disk keeps nobody out.
+struct Shared;
+
+impl LockGuard for Shared {}
 
 struct FakeLock {
     disk: FakeDisk,
@@ -435,8 +459,13 @@ impl DiskFile for FakeFile {
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        let world = self.disk.world();
+        let mut world = self.disk.world();
         world.alive(self.boot)?;
+        let number = world.reads;
+        world.reads += 1;
+        if world.read_fault == Some(number) {
+            return Err(io::Error::other("this place cannot be read"));
+        }
         let offset = usize::try_from(offset).expect("a test file is small");
         let bytes = world.inodes[self.inode].current.get(offset..offset + buffer.len());
         buffer.copy_from_slice(bytes.ok_or(io::ErrorKind::UnexpectedEof)?);

@@ -260,3 +260,28 @@ fn the_same_run_leaves_the_same_bytes() {
     assert!(!first.is_empty());
     assert_eq!(first, outcome());
 }
+
+/// Without a log, too: what a server has started from is there the next time.
+#[test]
+fn a_snapshot_that_a_start_has_used_survives_though_its_writer_was_killed_before_the_last_sync() {
+    let disk = FakeDisk::new();
+    let snapshot = |disk: &FakeDisk| {
+        let dir = DataDir::open(Arc::new(disk.clone()), Path::new("/data")).unwrap();
+        let mut writer = snapshots::create(&dir, 7, 0, false).unwrap();
+        writer.write_chunk(b"chunk").unwrap();
+        writer.finish()
+    };
+    let found = |disk: &FakeDisk| {
+        let dir = DataDir::open(Arc::new(disk.clone()), Path::new("/data")).unwrap();
+        super::open_to_read(&dir).unwrap().1.end
+    };
+    let tried = FakeDisk::new();
+    snapshot(&tried).unwrap();
+    // Its last operation is the sync of the directory.
+    disk.break_at(tried.operations() - 1, Fault::Crash);
+    assert!(snapshot(&disk).is_err());
+    disk.restart();
+    assert_eq!(found(&disk), 7);
+    disk.crash(Survival::Nothing, 1);
+    assert_eq!(found(&disk), 7);
+}

@@ -16,6 +16,7 @@
 
 use std::collections::VecDeque;
 use std::error::Error;
+use std::io;
 use std::sync::Arc;
 
 use super::frame::{self, FRAME_HEADER_BYTES, FRAMES_AT};
@@ -133,9 +134,9 @@ impl Stored {
     }
 
     /// Reads a segment into the front of `bytes`; returns its length in use.
-    fn read_segment(&self, segment: &Closed, bytes: &mut Vec<u8>) -> std::io::Result<usize> {
+    fn read_segment(&self, segment: &Closed, bytes: &mut Vec<u8>) -> io::Result<usize> {
         let file = self.dir.disk().open(&segment_path(&self.dir, segment.start))?;
-        let len_bytes = usize::try_from(segment.len_bytes).map_err(std::io::Error::other)?;
+        let len_bytes = usize::try_from(segment.len_bytes).map_err(io::Error::other)?;
         if bytes.len() < len_bytes {
             bytes.resize(len_bytes, 0);
         }
@@ -179,6 +180,8 @@ fn tidy_snapshots(dir: &DataDir, survey: &Survey) -> Result<Vec<String>, OpenErr
 pub fn open_to_read(dir: &Arc<DataDir>) -> Result<(Stored, Recovery), OpenError> {
     let (survey, row) = examine(dir)?;
     let mut notes = tidy_snapshots(dir, &survey)?;
+    // The name of the snapshot that is used may be in the page cache only, if whoever gave it was killed before its sync.
+    dir.disk().sync_dir(dir.snapshots()).map_err(DiskError::at("sync directory", dir.snapshots()))?;
     let mut segments: Vec<Closed> =
         survey.closed.iter().map(|&(start, len_bytes)| Closed { start, len_bytes }).collect();
     let mut end = survey.base;
@@ -379,7 +382,12 @@ impl FileLog {
     fn sync_active(&mut self) -> Result<(), DiskError> {
         let active = &mut self.active;
         let synced = active.file.sync_data();
-        synced.map_err(|error| DiskError::at("sync", &segment_path(&self.dir, active.start))(error))?;
+        // A file that somebody has removed is written and synced without an error, and never found again.
+        let is_there = synced.and_then(|()| match active.file.is_removed()? {
+            true => Err(io::Error::new(io::ErrorKind::NotFound, "it has been removed")),
+            false => Ok(()),
+        });
+        is_there.map_err(|error| DiskError::at("sync", &segment_path(&self.dir, active.start))(error))?;
         self.synced = self.end;
         Ok(())
     }

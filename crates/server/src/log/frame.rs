@@ -167,7 +167,7 @@ pub(super) fn walk(segment: &[u8], start: u64) -> Walk {
 
 /// The length up to the last byte that is not zero. Looks at blocks first: after a clean stop nearly a whole segment of
 /// zeros is behind the frames.
-fn len_without_zeros(bytes: &[u8]) -> usize {
+pub(super) fn len_without_zeros(bytes: &[u8]) -> usize {
     const BLOCK_BYTES: usize = 4096;
     let last_block = bytes.chunks(BLOCK_BYTES).rposition(|block| block.iter().fold(0, |any, &byte| any | byte) != 0);
     let Some(index) = last_block else { return 0 };
@@ -205,36 +205,87 @@ pub(super) enum Beyond {
 }
 
 /// Looks for whole frames after the place where `walk` stopped.
+pub(super) fn look_beyond(segment: &[u8], start: u64, walk: &Walk) -> Beyond {
+    let mut search = Search::new(segment, start);
+    let end = walk.offset + walk.stray_bytes;
+    let mut found = Beyond::Nothing;
+    let mut from = walk.offset + FRAME_HEADER_BYTES + 1;
+    loop {
+        match search.next(walk.offset, walk.position, from, end) {
+            Found::Frame { position, frame, .. } if frame.synced > walk.position => {
+                return Beyond::Durable { position, synced: frame.synced };
+            }
+            Found::Frame { offset, frame, .. } => {
+                found = Beyond::NeverSynced;
+                from = offset + frame.len_bytes();
+            }
+            Found::Nothing => return found,
+            Found::TooMuch => return Beyond::Undecided,
+        }
+    }
+}
+
+/// What a search for a frame behind damage came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Found<'a> {
+    /// A whole one.
+    Frame {
+        /// Where it begins in the segment.
+        offset: usize,
+        /// Its position.
+        position: u64,
+        /// It.
+        frame: Frame<'a>,
+    },
+    /// None.
+    Nothing,
+    /// So much looks like a frame and is none that the search was given up.
+    TooMuch,
+}
+
+/// A search for whole frames behind damage in one segment.
 ///
 /// How many frames are lost in between is unknown, and with it the position that belongs to an offset. But a mark gives
 /// the low half of one, and the distance from the damage then has to be that many payload bytes and a whole number of
 /// headers. With the bounds on length and `synced` this leaves so few candidates that checksums cost little; against
 /// bytes made to look like frames, no more than a few times the segment's length is summed.
-pub(super) fn look_beyond(segment: &[u8], start: u64, walk: &Walk) -> Beyond {
-    let mut allowance_bytes = segment.len().saturating_mul(4);
-    let mut found = Beyond::Nothing;
-    let mut offset = walk.offset + FRAME_HEADER_BYTES + 1;
-    while offset + FRAME_HEADER_BYTES < segment.len() {
-        let Some((position, frame)) = candidate(segment, start, walk, offset) else {
-            offset += 1;
-            continue;
-        };
-        let Some(left) = allowance_bytes.checked_sub(frame.payload.len()) else { return Beyond::Undecided };
-        allowance_bytes = left;
-        if !is_intact(segment, offset, position, &frame) {
-            offset += 1;
-            continue;
-        }
-        if frame.synced > walk.position {
-            return Beyond::Durable { position, synced: frame.synced };
-        }
-        found = Beyond::NeverSynced;
-        offset += frame.len_bytes();
-    }
-    found
+pub(super) struct Search<'a> {
+    segment: &'a [u8],
+    start: u64,
+    allowance_bytes: usize,
 }
 
-fn candidate<'a>(segment: &'a [u8], start: u64, walk: &Walk, offset: usize) -> Option<(u64, Frame<'a>)> {
+impl<'a> Search<'a> {
+    /// In a segment that begins at position `start`.
+    pub fn new(segment: &'a [u8], start: u64) -> Self {
+        Search { segment, start, allowance_bytes: segment.len().saturating_mul(4) }
+    }
+
+    /// The next whole frame that begins at or after `from` and before `end`, when reading stopped at `offset`, where the frame
+    /// at `position` should be. A frame cannot begin at or after the last byte that is not zero.
+    pub fn next(&mut self, offset: usize, position: u64, from: usize, end: usize) -> Found<'a> {
+        let stopped = Stopped { offset, position };
+        let end = end.min(self.segment.len().saturating_sub(FRAME_HEADER_BYTES));
+        for offset in from..end {
+            let Some((position, frame)) = candidate(self.segment, self.start, stopped, offset) else { continue };
+            let Some(left) = self.allowance_bytes.checked_sub(frame.payload.len()) else { return Found::TooMuch };
+            self.allowance_bytes = left;
+            if is_intact(self.segment, offset, position, &frame) {
+                return Found::Frame { offset, position, frame };
+            }
+        }
+        Found::Nothing
+    }
+}
+
+/// Where a segment could not be read on.
+#[derive(Clone, Copy)]
+struct Stopped {
+    offset: usize,
+    position: u64,
+}
+
+fn candidate(segment: &[u8], start: u64, walk: Stopped, offset: usize) -> Option<(u64, Frame<'_>)> {
     let lost_payload_bytes = u64::from((u32_at(segment, offset) ^ MARK_MIX).wrapping_sub(walk.position as u32));
     let lost_header_bytes = ((offset - walk.offset) as u64).checked_sub(lost_payload_bytes)?;
     let lost_frames = lost_header_bytes / FRAME_HEADER_BYTES as u64;

@@ -15,8 +15,10 @@
 //! One thread at a time uses a log; a call may take as long as the disk does. A provider must never look into a payload,
 //! read a clock, or answer `Ok` for what it has not done.
 
+pub mod copy;
 pub mod file;
 mod frame;
+pub mod inspect;
 mod memory;
 pub mod recovery;
 mod survey;
@@ -31,6 +33,9 @@ mod recovery_tests;
 use std::error::Error;
 use std::fmt;
 use std::path::PathBuf;
+
+/// The format of segments that is written, and the only one that is read.
+pub const FORMAT: u32 = frame::VERSION;
 
 pub use file::{FileLog, Options, Stored, open, open_to_read};
 pub use memory::MemoryLog;

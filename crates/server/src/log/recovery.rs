@@ -168,6 +168,42 @@ impl Row {
     }
 }
 
+impl Row {
+    /// What the table says: what was found, and what is done.
+    pub fn meaning(self) -> (&'static str, &'static str) {
+        match self {
+            Row::A => ("nothing at all", "start at position 0"),
+            Row::B => ("frames up to a clean end", "go on after them"),
+            Row::C => ("an unreadable end with no whole frame behind it: a write that a crash tore", "cut it off"),
+            Row::D => ("damage, and a later frame proves that it had been durable", "refuse"),
+            Row::E => (
+                "damage, and later frames, none of which had been known durable: writes that a crash left out of order",
+                "cut from the damage on",
+            ),
+            Row::F => ("segments that do not join, after the position where replay begins", "refuse"),
+            Row::G => (
+                "a good snapshot, and no log, or one that ends before a snapshot that was taken with the log off",
+                "keep the snapshot, begin a new segment at its position",
+            ),
+            Row::H => (
+                "the newest snapshot is damaged, but an older one (or none) and the log reach everything",
+                "use those; the end is treated as in B, C, E",
+            ),
+            Row::I => ("no good snapshot, and the log does not begin at 0", "refuse"),
+            Row::J => ("a snapshot or a segment of a format that this version does not know", "refuse"),
+            Row::K => ("a segment without a good header", "refuse"),
+            Row::L => ("the log begins after the snapshot", "refuse"),
+            Row::M => ("damage in a segment that another one follows, so it had been durable", "refuse"),
+            Row::N => ("damage, and too much behind it looks like a frame to tell C, D and E apart", "refuse"),
+            Row::O => ("the newest snapshot is damaged, and the log ends before it", "refuse"),
+            Row::P => (
+                "a good snapshot that was taken with the log on, and the log ends before it: what was durable is missing",
+                "refuse",
+            ),
+        }
+    }
+}
+
 /// The facts that a line of the table is for: of each kind a set, one bit a value.
 #[derive(Clone, Copy)]
 struct Pattern {
@@ -290,7 +326,8 @@ pub struct Refusal {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const RESTORE: &str = "Restore the data directory from a copy";
+        const RESTORE: &str = "Restore the data directory from a copy, or make a new one of what is whole in it (impel check \
+                               DIR --repair NEWDIR)";
         write!(f, "not starting (recovery row {:?}): ", self.row)?;
         if let Some(place) = &self.place {
             write!(f, "{place}: ")?;
@@ -454,5 +491,11 @@ mod tests {
         let here = rows(include_str!("recovery.rs"), "//! ");
         assert_eq!(here.len(), 16);
         assert_eq!(documented, here);
+        use Row::*;
+        let meanings = [A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P].map(|row| {
+            let (found, done) = row.meaning();
+            format!("| {row:?} | {found} | {done} |")
+        });
+        assert_eq!(documented, meanings);
     }
 }

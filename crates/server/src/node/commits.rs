@@ -5,6 +5,7 @@
 //! commit, or by itself after a while.
 
 use impel_core::engine::Engine;
+use impel_core::limits::LOG_AHEAD_MAX_BYTES;
 use impel_core::settings::AppendFsync;
 
 /// Records that nobody waits for are handed over when so many bytes of them have come together …
@@ -15,9 +16,6 @@ const LAZY_MS: u64 = 1000;
 
 /// How long a write may stay without a sync under `appendfsync everysec`.
 const SYNC_EVERY_MS: u64 = 1000;
-
-/// With so many bytes waiting for the log no more input is read: the disk is slower than the clients.
-const PRESSURE_BYTES: usize = 64 << 20;
 
 /// A sync costs the same for one record as for fifty, so that a commit waits while more records come in from turn to
 /// turn: but not beyond so many turns …
@@ -100,7 +98,7 @@ impl Commits {
     }
 
     pub(super) fn is_pressed(&self, engine: &Engine) -> bool {
-        self.in_flight && engine.log.len() >= PRESSURE_BYTES
+        engine.log.len() >= LOG_AHEAD_MAX_BYTES
     }
 
     /// A commit is held back until the next turn, which should begin at once.

@@ -412,3 +412,34 @@ fn a_peer_that_stops_sending_is_owed_its_replies_and_a_waiting_one_is_let_go() {
     done(&mut node, commit);
     assert_eq!(received(&mut node, client), "$3\r\n1-1\r\n");
 }
+
+#[test]
+fn what_comes_to_more_than_the_log_can_follow_waits_for_the_next_turn() {
+    let (mut node, world, first) = node(&[], true);
+    let others: Vec<ClientIndex> =
+        (0..3).map(|_| node.on_open("127.0.0.1:3".into(), "127.0.0.1:2".into(), 1000)).collect();
+    let set = |key: &str, bytes: usize| {
+        [format!("*3\r\n$3\r\nSET\r\n$1\r\n{key}\r\n${bytes}\r\n").as_bytes(), &vec![b'v'; bytes], b"\r\n"].concat()
+    };
+    // Each of them waits for the first entry, with a large value behind the read.
+    for (&other, key) in others.iter().zip(["a", "b", "c"]) {
+        world.with(|facts| {
+            node.on_bytes(other, b"XREAD BLOCK 0 STREAMS s $\r\n", facts);
+            node.on_bytes(other, &set(key, 65 << 20), facts);
+        });
+    }
+    assert!(!node.is_pressed());
+    world.with(|facts| node.on_bytes(first, b"XADD s 1-1 f v\r\n", facts));
+    let mut commits = Vec::new();
+    for _ in 0..8 {
+        let turn = end_turn(&mut node, &world);
+        let Some(commit) = turn.commit else { break };
+        commits.push(commit.bytes.len());
+        assert!(!node.is_pressed(), "what has been handed over does not press");
+        node.on_committed(commit.end, commit.sync, commit.bytes);
+        world.with(|facts| node.on_tick(facts));
+    }
+    // One at a time: together they would be one frame, and enough of them more than a frame can hold.
+    assert_eq!(commits.iter().filter(|&&bytes| bytes > 65 << 20).count(), 3, "{commits:?}");
+    assert!(commits.iter().all(|&bytes| bytes < 66 << 20), "{commits:?}");
+}

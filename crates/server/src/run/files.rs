@@ -9,9 +9,9 @@ use impel_core::engine::facts::Facts;
 
 use super::Server;
 use crate::clock::Clock;
-use crate::disk::{DataDir, RealDisk};
+use crate::disk::DataDir;
 use crate::node::{SnapshotStep, Turn};
-use crate::saver::{Saved, Saver};
+use crate::saver::{Begun, Saved, Saver};
 use crate::snapshots::{self, SnapshotError};
 use crate::startup;
 use crate::syncer::{Done, Syncer};
@@ -54,11 +54,13 @@ impl Server {
     pub(super) fn snapshot_step(&mut self, step: SnapshotStep, now_ms: u64) {
         match step {
             SnapshotStep::Begin { position, now_ms: newest_ms } => {
-                let with_log = self.syncer.is_some();
-                let history_ms = u64::from(self.node.settings().log_retention_seconds) * 1000;
-                let saver = self.dir_to_save_in().and_then(|dir| {
-                    Ok(Saver::start(dir, position, newest_ms, with_log, history_ms, self.waker.clone())?)
-                });
+                let begun = Begun {
+                    position,
+                    now_ms: newest_ms,
+                    with_log: self.syncer.is_some(),
+                    history_ms: self.node.settings().log_retention_ms(),
+                };
+                let saver = self.dir_to_save_in().and_then(|dir| Ok(Saver::start(dir, begun, self.waker.clone())?));
                 match saver {
                     Ok(saver) => {
                         ::log::info!("snapshot at position {position} begun");
@@ -88,7 +90,7 @@ impl Server {
             return Ok(dir.clone());
         }
         let path = Path::new(&self.node.settings().dir);
-        let dir = DataDir::open(Arc::new(RealDisk), path)?;
+        let dir = DataDir::open(self.disk.clone(), path)?;
         if !snapshots::list(&dir)?.is_empty() {
             // Not there at our start, or it would have been read.
             return Err(format!("{} holds what another server has saved since this one started", path.display()).into());
@@ -213,7 +215,7 @@ impl Server {
             }
         };
         let now_ms = self.clock.last_us() / 1000;
-        self.node.restored(opened.position, opened.newest, opened.log.is_some(), now_ms);
+        self.node.restored(opened.position, opened.newest(), opened.log.is_some(), now_ms);
         self.clock = Clock::new(self.node.engine().state().last_ms.max(now_ms));
         match opened.log.map(|log| Syncer::start(log, self.waker.clone())).transpose() {
             Ok(syncer) => self.syncer = syncer,

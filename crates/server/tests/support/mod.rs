@@ -3,6 +3,8 @@
 
 #![allow(dead_code, reason = "no test file uses all of it")]
 
+pub mod watch;
+
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -202,6 +204,17 @@ impl Client {
         }
     }
 
+    /// What comes next, byte for byte, up to a text.
+    pub fn bytes_until(&mut self, end: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        while !bytes.ends_with(end) {
+            let mut byte = [0];
+            self.reader.read_exact(&mut byte).unwrap_or_else(|error| panic!("{error} after {}", bytes.escape_ascii()));
+            bytes.push(byte[0]);
+        }
+        bytes
+    }
+
     /// No more will be sent.
     pub fn end_sending(&mut self) {
         match self.reader.get_mut() {
@@ -272,10 +285,20 @@ impl Client {
 }
 
 /// A command as RESP.
-pub fn command(words: &[&str]) -> Vec<u8> {
+pub fn command<T: AsRef<[u8]>>(words: &[T]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
     for word in words {
-        bytes.extend_from_slice(format!("${}\r\n{word}\r\n", word.len()).as_bytes());
+        let word = word.as_ref();
+        bytes.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+        bytes.extend_from_slice(word);
+        bytes.extend_from_slice(b"\r\n");
     }
     bytes
+}
+
+/// What INFO says of a name.
+pub fn info(client: &mut Client, name: &str) -> String {
+    let text = client.ask(&["INFO"]).text().to_owned();
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.unwrap_or_else(|| panic!("no {name} in {text}")).to_owned()
 }

@@ -21,7 +21,7 @@ pub mod words;
 use std::collections::BTreeMap;
 
 use group::Group;
-use stream::Stream;
+use stream::{Id, Stream};
 use value::{Answer, Value};
 use waiting::Event;
 use words::{Words, error, error_with, is};
@@ -85,6 +85,8 @@ pub struct Model {
     tickets: u64,
     /// Which clients speak RESP3; the others do not.
     pub resp3: Vec<bool>,
+    /// Places of clients in the server's table, by which waits end that end at the same time; 0 for those not told of.
+    pub places: BTreeMap<usize, usize>,
     /// The client whose command is carried out.
     speaker: usize,
     /// A reader that waited is being carried out again.
@@ -190,6 +192,7 @@ impl Model {
             signals: Vec::new(),
             tickets: 0,
             resp3: Vec::new(),
+            places: BTreeMap::new(),
             speaker: 0,
             again: false,
         }
@@ -267,11 +270,32 @@ impl Model {
 
     /// Forgets all connections, as a restart does.
     pub fn disconnect_all(&mut self) {
-        self.clients.clear();
+        self.forget_connections();
         // Nor does a snapshot hold where scans began.
         for key in self.keys.values_mut() {
             if let Content::Stream(stream) = &mut key.content {
                 stream.groups.values_mut().for_each(|group| group.scan_start = None);
+            }
+        }
+    }
+
+    /// Forgets all connections, and nothing else.
+    pub fn forget_connections(&mut self) {
+        self.clients.clear();
+    }
+
+    /// Forgets a connection.
+    pub fn disconnect(&mut self, client: usize) {
+        self.clients.remove(&client);
+    }
+
+    /// Takes over where scans began from what a server came back with: a snapshot does not hold it, the log does.
+    pub fn take_scan_starts(&mut self, known: impl Fn(&[u8], &[u8]) -> Option<Id>) {
+        for (name, key) in &mut self.keys {
+            if let Content::Stream(stream) = &mut key.content {
+                for (group_name, group) in &mut stream.groups {
+                    group.scan_start = known(name, group_name).filter(|_| group.scan_start.is_some());
+                }
             }
         }
     }

@@ -66,7 +66,6 @@ impl Model {
         wait.crowded.clear();
         wait.look = None;
         if let Some((group, consumer, min_idle)) = reading::group_of(&wait.words) {
-            let (mut first, mut reachable) = (None::<u64>, false);
             for key in &wait.keys {
                 let Some(of) = self.stream(key).ok().flatten().and_then(|stream| stream.groups.get(&group)) else {
                     continue;
@@ -75,25 +74,42 @@ impl Model {
                 if in_group.min(in_consumer) == 0 && !reading::needs_no_room(&wait.words) {
                     wait.crowded.push(key.clone());
                 }
-                let Some(min_idle) = min_idle.filter(|_| in_consumer > 0) else { continue };
-                reachable = true;
-                // It may have looked before there was room for what nobody has.
-                let then = |pending: &Pending| match pending.holder {
-                    Holder::Consumer(_) => Some(pending.time.saturating_add(min_idle).max(self.now)),
-                    Holder::Nobody(_) if in_group > 0 => Some(self.now),
-                    _ => None,
-                };
-                if let Some(then) = of.pel.values().filter_map(then).min() {
-                    first = Some(first.map_or(then, |first| first.min(then)));
-                }
             }
-            wait.look = min_idle.map(|_| match first {
+            let (first, reachable) = self.first_look(&wait);
+            // It may have looked before there was room for what nobody has.
+            wait.look = min_idle.map(|_| match first.map(|then| then.max(self.now)) {
                 Some(then) if wait.deadline.is_none_or(|deadline| then < deadline) => Look::At(then),
                 None if reachable => Look::Pending,
                 _ => Look::Never,
             });
         }
         self.client(client).wait = Some(wait);
+    }
+
+    /// When the first pending entry is, or was, idle enough for a reader with CLAIM (0 for one that nobody has and it may
+    /// take), and whether there can be one.
+    fn first_look(&self, wait: &Wait) -> (Option<u64>, bool) {
+        let (mut first, mut reachable) = (None::<u64>, false);
+        let Some((group, consumer, Some(min_idle))) = reading::group_of(&wait.words) else { return (None, false) };
+        for key in &wait.keys {
+            let Some(of) = self.stream(key).ok().flatten().and_then(|stream| stream.groups.get(&group)) else {
+                continue;
+            };
+            let (in_group, in_consumer) = of.room(&consumer);
+            if in_consumer == 0 {
+                continue;
+            }
+            reachable = true;
+            let then = |pending: &Pending| match pending.holder {
+                Holder::Consumer(_) => Some(pending.time.saturating_add(min_idle)),
+                Holder::Nobody(_) if in_group > 0 => Some(0),
+                _ => None,
+            };
+            if let Some(then) = of.pel.values().filter_map(then).min() {
+                first = Some(first.map_or(then, |first| first.min(then)));
+            }
+        }
+        (first, reachable)
     }
 
     /// Who waits, first come first.
@@ -172,9 +188,14 @@ impl Model {
         let looks = |wait: &Wait| matches!(wait.look, Some(Look::At(then)) if then <= now && !is_over(wait, then));
         for (ticket, client) in self.waiting(looks) {
             let wait = self.client(client).wait.clone().filter(|wait| wait.ticket == ticket);
-            if let Some(wait) = wait {
-                self.try_again(client, wait, true, replies);
-                self.serve(replies);
+            let Some(wait) = wait else { continue };
+            // What it was to look at may be gone, and what is there instead is too young yet, or was when its wait ended.
+            match self.first_look(&wait).0 {
+                Some(then) if then <= now && !is_over(&wait, then) => {
+                    self.try_again(client, wait, true, replies);
+                    self.serve(replies);
+                }
+                _ => self.wait_on(client, wait),
             }
         }
     }
@@ -204,14 +225,14 @@ impl Model {
     pub(super) fn time_out(&mut self, replies: &mut Vec<(usize, Value)>) {
         let now = self.now;
         let over = |wait: &Wait| wait.deadline.is_some_and(|deadline| deadline <= now);
-        let mut due: Vec<(u64, usize)> = Vec::new();
+        let mut due: Vec<(u64, usize, usize)> = Vec::new();
         for (client, state) in &mut self.clients {
             if let Some(wait) = state.wait.take_if(|wait| over(wait)) {
-                due.push((wait.deadline.unwrap_or(0), *client));
+                due.push((wait.deadline.unwrap_or(0), self.places.get(client).copied().unwrap_or(0), *client));
             }
         }
         due.sort_unstable();
-        replies.extend(due.into_iter().map(|(_, client)| (client, Value::NullArray)));
+        replies.extend(due.into_iter().map(|(_, _, client)| (client, Value::NullArray)));
     }
 
     /// Who waits though there is something new or something to claim, something held back that may be given now, or room

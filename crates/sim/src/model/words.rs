@@ -22,7 +22,7 @@ const INVALID_ID: &str = "ERR Invalid stream ID specified as stream command argu
 
 /// Is it this word, in any case?
 pub fn is(word: &[u8], name: &str) -> bool {
-    word.to_ascii_uppercase() == name.as_bytes()
+    word.eq_ignore_ascii_case(name.as_bytes())
 }
 
 /// A strict decimal number: exactly what printing it would give.

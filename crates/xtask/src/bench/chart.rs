@@ -4,6 +4,7 @@
 use super::report::{OURS, Row, summarize};
 use super::shapes::Shape;
 use super::{Bar, Better};
+use crate::svg::Svg;
 
 const ROW_PX: usize = 22;
 const LABEL_PX: usize = 470;
@@ -34,36 +35,19 @@ pub fn draw(measured: &[(&Shape, Vec<Row>)]) -> String {
         }
     }
     let height = (rows.len() + 2) * ROW_PX;
-    let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"1200\" height=\"{height}\" font-family=\"sans-serif\" \
-         font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n\
-         <text x=\"10\" y=\"15\" font-weight=\"bold\">What was reached: a bar that ends before the line reached its goal\
-         </text>\n"
-    );
+    let mut svg = Svg::new(1200, height);
+    svg.title(10.0, 15.0, "What was reached: a bar that ends before the line reached its goal");
     for (place, (text, part, number)) in rows.iter().enumerate() {
-        let top = (place + 1) * ROW_PX;
+        let top = ((place + 1) * ROW_PX) as f64;
         let color = if *part <= 1.0 { "#2a7" } else { "#c63" };
-        out.push_str(&format!(
-            "<text x=\"10\" y=\"{}\">{}</text><rect x=\"{LABEL_PX}\" y=\"{top}\" width=\"{:.0}\" height=\"{}\" \
-             fill=\"{color}\"/><text x=\"{:.0}\" y=\"{}\">{}</text>\n",
-            top + 14,
-            escaped(text),
-            part.min(LONGEST) * GOAL_PX,
-            ROW_PX - 5,
-            LABEL_PX as f64 + part.min(LONGEST) * GOAL_PX + 6.0,
-            top + 14,
-            escaped(number),
-        ));
+        let length = part.min(LONGEST) * GOAL_PX;
+        svg.text(10.0, top + 14.0, text);
+        svg.rect([LABEL_PX as f64, top, length, ROW_PX as f64 - 5.0], color);
+        svg.text(LABEL_PX as f64 + length + 6.0, top + 14.0, number);
     }
     let goal = LABEL_PX as f64 + GOAL_PX;
-    out.push_str(&format!(
-        "<line x1=\"{goal}\" y1=\"{ROW_PX}\" x2=\"{goal}\" y2=\"{height}\" stroke=\"black\" stroke-dasharray=\"3\"/>\n</svg>\n"
-    ));
-    out
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;")
+    svg.dashes([goal, ROW_PX as f64, goal, height as f64], "black");
+    svg.finish()
 }
 
 #[cfg(test)]

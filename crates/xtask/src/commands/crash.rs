@@ -13,7 +13,8 @@ use crate::target_folder;
 const SYNTAX: Syntax = Syntax {
     help: "\
 Start the server, kill it under a mixed load, restart it on the same data, and check every
-acknowledged reply; again and again.
+acknowledged reply; again and again. In between `impel check` and `impel backup` look at what
+the kill has left.
 
 usage: cargo xtask crash [options]
 

@@ -4,7 +4,10 @@ pub mod bench;
 pub mod compat;
 pub mod crash;
 pub mod field;
+pub mod fuzz;
 pub mod golden;
+pub mod sim;
+pub mod soak;
 pub mod test;
 
 use crate::arguments::Stop;
@@ -31,4 +34,7 @@ pub const COMMANDS: &[Command] = &[
     Command { name: "compat", about: "random commands to our server and to Redis, replies compared", run: compat::run },
     Command { name: "bench", about: "measure our server beside Redis and Valkey", run: bench::run },
     Command { name: "crash", about: "kill a server under load and check what it kept", run: crash::run },
+    Command { name: "sim", about: "whole lives of a server in virtual time, on a disk that crashes", run: sim::run },
+    Command { name: "fuzz", about: "feed the server what nobody would send", run: fuzz::run },
+    Command { name: "soak", about: "minutes of work with restarts: nothing lost, nothing growing", run: soak::run },
 ];

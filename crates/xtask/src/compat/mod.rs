@@ -70,7 +70,7 @@ pub fn play(ours: &Server, theirs: &Server, seed: u64, time: Duration, out: &mut
             continue;
         };
         let mut gone = None;
-        let short = shrink(&steps[..=first.step], |steps| match compare(steps) {
+        let short = shrink(&steps[..=first.step], Step::words_mut, |steps| match compare(steps) {
             Ok(difference) => difference.is_some(),
             Err(error) => {
                 gone = Some(error);

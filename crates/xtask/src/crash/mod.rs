@@ -7,6 +7,7 @@
 
 mod check;
 mod command;
+mod disk;
 mod facts;
 mod id;
 mod maker;
@@ -30,10 +31,12 @@ use std::time::Duration;
 
 use crate::resp::{Address, Client};
 use crate::server::Server;
+use disk::Disk;
 use owner::{Abilities, Owner};
 use pipeline::Pipeline;
-use random::Random;
+pub(crate) use random::Random;
 use shared::Shared;
+pub(crate) use view::{ask, field, int, items};
 
 const OWNERS: u64 = 3;
 const PIPELINES: u64 = 2;
@@ -91,6 +94,8 @@ struct Load {
     owners: Vec<Owner>,
     pipelines: Vec<Pipeline>,
     shared: Shared,
+    /// `None` for a server that has no tools for it.
+    disk: Option<Disk>,
 }
 
 /// Plays all rounds; each failure, with its round and seed, is written to `out`.
@@ -108,6 +113,7 @@ pub fn play(options: &Options, out: &mut dyn Write) -> Result<Report, String> {
         owners: (0..OWNERS).map(|number| Owner::new(options.seed, number, abilities, options.each)).collect(),
         pipelines: (0..PIPELINES).map(|number| Pipeline::new(options.seed, 1000 + number)).collect(),
         shared: Shared::new(options.seed),
+        disk: Disk::of(&options.binary)?,
     };
     load.shared.prepare(&mut client)?;
     drop(client);
@@ -197,6 +203,12 @@ fn play_round(
     *(if gently { &mut report.terminations } else { &mut report.kills }) += 1;
     if let Some(folder) = kept {
         copy_folder(&server.folder(), folder)?;
+    }
+    if let Some(disk) = &load.disk {
+        match disk.judge(&server.folder()) {
+            Ok(checks) => report.checks += checks,
+            Err(fault) => faults.push(fault),
+        }
     }
     server.start_again()?;
     while random.chance(EARLY_KILL_PERCENT) {

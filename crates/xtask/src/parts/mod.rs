@@ -7,6 +7,8 @@ mod cases;
 mod context;
 mod crash;
 mod programs;
+mod sim;
+mod soak;
 mod workspace;
 
 pub use context::{Context, cargo, run_or_explain};
@@ -63,6 +65,8 @@ pub const PARTS: &[Part] = &[
     part("golden-unix", "golden cases over a unix socket, everything kept on disk", cases::golden_unix),
     part("field", "field cases; reload is kill -9 and a restart", cases::field),
     part("crash", "kill -9 under load: what was acknowledged is kept", crash::crash),
+    part("sim", "whole lives in virtual time: crashes, faults, every reply right and none lost", sim::sim),
+    part("soak", "some seconds of work with restarts: every entry accounted for", soak::soak),
     part("players", "the players give the known results on Redis 8.2.3", cases::players),
     part("compat", "random commands to the server and to Redis 8.2.3, replies compared", cases::compat),
     part("redis-cli", "redis-cli and redis-benchmark against the server", programs::redis_cli),

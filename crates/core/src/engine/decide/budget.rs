@@ -15,25 +15,33 @@ pub(super) struct Budget {
     taken: u64,
     /// Entries that may still be passed over.
     passes: usize,
+    /// Entries that were.
+    passed: usize,
 }
 
 /// Entries that a group's read passes over in one turn at most: each is held, and a record says so.
-const PASSES_MAX: usize = 500;
+pub(super) const PASSES_MAX: usize = 500;
 
 impl Budget {
     /// The whole of it, for a reply that begins at `start`.
     pub fn new(max_count: u64, max_size_bytes: usize, start: usize) -> Budget {
-        Budget { entries: max_count, size_bytes: max_size_bytes, start, taken: 0, passes: usize::MAX }
+        Budget { entries: max_count, size_bytes: max_size_bytes, start, taken: 0, passes: usize::MAX, passed: 0 }
     }
 
-    /// From now on only so many entries are passed over as one turn has time for.
-    pub fn bound_passes(&mut self) {
-        self.passes = PASSES_MAX;
+    /// From now on only so many entries are passed over.
+    pub fn bound_passes(&mut self, passes: usize) {
+        self.passes = passes;
+    }
+
+    /// How many were.
+    pub fn passed(&self) -> usize {
+        self.passed
     }
 
     /// An entry was passed over.
     pub fn pass(&mut self) {
         self.passes -= 1;
+        self.passed += 1;
     }
 
     /// There is more to look at than one turn has time for, for another reason.

@@ -9,7 +9,7 @@
 
 use smallvec::SmallVec;
 
-use super::budget::{Budget, put_head_before};
+use super::budget::{Budget, PASSES_MAX, put_head_before};
 use super::claim::once_more;
 use super::group::CONSUMER_CREATED;
 use super::held::{self, Passed};
@@ -91,7 +91,7 @@ pub fn xreadgroup(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
     // It does not count: MAXSIZE must not mean less where one stream is read.
     let mut budget = options.budget(reply.out.len());
     if cx.may_postpone() {
-        budget.bound_passes();
+        budget.bound_passes(cx.steps(PASSES_MAX));
     }
     for (key, from) in keys.iter().zip(&froms) {
         if !budget.has_room(reply) {
@@ -102,10 +102,11 @@ pub fn xreadgroup(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
             From::New => deliver(cx, key, name, consumer, &options, &mut budget, reply),
         });
     }
+    cx.take_steps(budget.passed());
     if answered == 0 {
         reply.out.truncate(start);
         if budget.is_passed() && options.block.is_none() {
-            cx.postpone(args, 0);
+            cx.postpone(args, keys.iter().map(Box::from).collect(), None);
             wait_as_group(cx, name, consumer, &options);
             return Ok(());
         }
@@ -215,8 +216,7 @@ fn take_idle(
     stream: &Stream,
     (group, consumer): (&Group, &[u8]),
     (now_ms, min_idle_ms): (u64, u64),
-    want: u64,
-    mut room: Room,
+    (want, mut room, passed_max): (u64, Room, usize),
     options: &Options<'_>,
     budget: &mut Budget,
     reply: &mut Reply<'_>,
@@ -239,7 +239,7 @@ fn take_idle(
         };
         for pending in &found[seen..] {
             if taken.claims.len() as u64 == want
-                || taken.passed() == DROPS_MAX
+                || taken.passed() == passed_max
                 || room.consumer == 0
                 || !budget.has_room(reply)
             {
@@ -345,10 +345,11 @@ fn deliver(
     let mut want = options.count.min(budget.entries());
     let mut claimed = 0;
     if let Some(min_idle_ms) = claim_idle_ms {
+        let drops_max = if cx.may_postpone() { cx.steps(DROPS_MAX) } else { DROPS_MAX };
         let mut drops = 0;
         loop {
-            let times = (now_ms, min_idle_ms);
-            let taken = take_idle(stream, (group, consumer), times, want, room, options, budget, reply);
+            let (times, bounds) = ((now_ms, min_idle_ms), (want, room, drops_max));
+            let taken = take_idle(stream, (group, consumer), times, bounds, options, budget, reply);
             claimed = taken.claims.len() as u64;
             want -= claimed;
             if !taken.dropped.is_empty() {
@@ -369,11 +370,12 @@ fn deliver(
             };
             room = Room::of(group, consumer);
             drops += taken.passed();
-            if claimed > 0 || taken.passed() == 0 || drops >= DROPS_MAX {
+            if claimed > 0 || taken.passed() == 0 || drops >= drops_max {
                 break;
             }
         }
-        if drops >= DROPS_MAX && cx.may_postpone() {
+        cx.take_steps(drops);
+        if drops >= drops_max && cx.may_postpone() {
             budget.stop_passing();
         }
     }

@@ -3,7 +3,7 @@
 use super::trim;
 use crate::engine::Cx;
 use crate::engine::fault::Fault;
-use crate::state::stream::Stream;
+use crate::state::stream::{LET_GO_MAX, Stream};
 
 /// May so many entries of so many bytes be added? A stream that discards new ones says no when it is full.
 #[inline]
@@ -28,11 +28,13 @@ pub fn admit(stream: &Stream, entries: u64, bytes: u64) -> Result<(), Fault> {
 /// Removes what is beyond the bounds of the stream under `key`: as much as one turn has time for, and the rest in the next.
 pub fn enforce(cx: &mut Cx<'_>, key: &[u8]) {
     let now_ms = cx.now_ms();
-    let beyond = |stream: &Stream| stream.last_beyond(now_ms).map(|last| (stream.let_go_up_to(last), last));
+    let most = if cx.may_postpone() { cx.steps(LET_GO_MAX) } else { LET_GO_MAX };
+    let beyond = |stream: &Stream| stream.last_beyond(now_ms).map(|last| (stream.let_go_up_to(last, most), last));
     let Some((part, last)) = cx.stream(key).ok().flatten().and_then(beyond) else { return };
     trim::remove_front(cx, key, part);
     cx.note_trim(key);
     if part < last {
+        cx.take_steps(most);
         cx.note_due(key);
     }
 }

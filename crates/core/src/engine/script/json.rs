@@ -38,7 +38,7 @@ fn encode(lua: &Lua, value: &Value, depth: usize, meter: &mut Meter, out: &mut V
         Value::String(text) => quote(&text.as_bytes(), out),
         Value::Table(table) => {
             if depth >= SCRIPT_REPLY_DEPTH_MAX {
-                let text = format!("Cannot serialise, excessively nested ({})", depth + 1);
+                let text = format!("Cannot serialise, excessive nesting ({})", depth + 1);
                 return Err(located(lua, &text));
             }
             encode_table(lua, table, depth, meter, out)?;
@@ -152,7 +152,7 @@ impl Reader<'_> {
 
     fn value(&mut self, depth: usize) -> Result<Value> {
         if depth > SCRIPT_REPLY_DEPTH_MAX {
-            let text = format!("Found too many nested data structures ({depth})");
+            let text = format!("Found too many nested data structures ({depth}) at character {}", self.at);
             return Err(located(self.lua, &text));
         }
         match self.next() {

@@ -67,7 +67,10 @@ fn run_inside(machine: &Machine, cx: &mut Cx<'_>, order: &Order<'_>, reply: &mut
     let soft_ms = cx.settings().busy_reply_threshold_ms;
     let wrote = Cell::new(false);
     let wrote = &wrote;
-    let caller = RefCell::new(Caller { cx, rules: order.rules, memory_short: order.memory_short, buffer: Vec::new() });
+    // Of what is on its way to the log already the script has nothing.
+    let records_max_bytes = cx.engine.log.len() + limits::SCRIPT_RECORDS_MAX_BYTES;
+    let (rules, memory_short) = (order.rules, order.memory_short);
+    let caller = RefCell::new(Caller { cx, rules, memory_short, buffer: Vec::new(), records_max_bytes });
     let elapsed_us = move || (facts.elapsed_us)().saturating_sub(begun_us);
     let is_over = move || {
         let bound_ms = if wrote.get() { soft_ms.saturating_mul(limits::SCRIPT_HARD_BOUND_FACTOR) } else { soft_ms };
@@ -142,6 +145,8 @@ struct Caller<'c, 'e> {
     rules: Rules,
     memory_short: bool,
     buffer: Vec<u8>,
+    /// With more records than this on their way to the log it writes no more.
+    records_max_bytes: usize,
 }
 
 impl Caller<'_, '_> {
@@ -220,6 +225,9 @@ impl Caller<'_, '_> {
         let writes = spec.flags.has(Flags::WRITE) || matches!(spec.id, CommandId::Publish | CommandId::SPublish);
         if writes && self.rules.read_only {
             return Err(Fault::SCRIPT_READ_ONLY);
+        }
+        if writes && self.cx.engine.log.len() + args.len_bytes() > self.records_max_bytes {
+            return Err(Fault::SCRIPT_RECORDS_SIZE);
         }
         if spec.flags.has(Flags::DENYOOM) && self.memory_short && !wrote {
             return Err(Fault::OUT_OF_MEMORY);

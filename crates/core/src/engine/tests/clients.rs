@@ -41,6 +41,32 @@ fn greetings() {
     assert!(world.engine.client(world.me).unwrap().closing);
 }
 
+/// What is on its way is lent while a command runs: the command may ask about it all the same.
+#[test]
+fn a_client_asks_about_itself_with_half_of_everything_on_its_way() {
+    let mut world = World::new();
+    let me = world.me;
+    let feed = |world: &mut World, lines: &str| world.turn(|engine, facts| engine.feed(me, lines.as_bytes(), facts));
+    // Some of its replies have been sent …
+    feed(&mut world, "echo hello\r\n");
+    assert_eq!(world.engine.client_mut(me).unwrap().output.ready(0), b"$5\r\nhello\r\n");
+    world.engine.on_sent(me, 3);
+    feed(&mut world, "client list\r\ninfo clients\r\n");
+    let replies = world.read(me);
+    assert!(replies.contains(" obl=0 ") && replies.contains("client_recent_max_output_buffer:"), "{replies}");
+    // … and some of its input has been carried out, before a read that waits.
+    let many = "ping\r\n".repeat(40);
+    feed(&mut world, "xread block 0 streams s $\r\n");
+    feed(&mut world, &format!("echo a\r\nxread block 0 streams s $\r\nclient list\r\ninfo clients\r\n{many}"));
+    let other = world.open("10.0.0.1:1001");
+    world.send(other, "xadd s * a b");
+    assert!(world.engine.client(me).is_some_and(|client| client.input_at > 0), "it waits in the middle");
+    world.read(me);
+    world.send(other, "xadd s * a b");
+    let replies = world.read(me);
+    assert!(replies.contains(" qbuf=0 ") && replies.ends_with("+PONG|"), "{replies}");
+}
+
 #[test]
 fn passwords() {
     let mut world = World::with(&[("requirepass", "secret")]);

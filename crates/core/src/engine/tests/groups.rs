@@ -22,7 +22,7 @@ impl World {
         }
         check::check(&back).unwrap();
         check::check(self.engine.state()).unwrap();
-        assert_eq!(check::digest(&back), check::digest(self.engine.state()));
+        assert_eq!(check::exact_digest(&back), check::exact_digest(self.engine.state()));
     }
 
     pub(super) fn tell(&mut self, lines: &[(&str, &str)]) {

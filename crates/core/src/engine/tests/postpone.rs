@@ -2,7 +2,11 @@
 
 use super::World;
 use super::delays::{Journal, ids_in};
+use crate::command::args::Args;
 use crate::engine::blocked::ClientIndex;
+use crate::id::StreamId;
+use crate::record::{At, Fields, Record};
+use crate::state::keyspace::Value;
 
 /// A stream `s` with `delayed` entries that group `g` does not get yet, and one behind them that it may have.
 fn with_delayed(delayed: u64) -> World {
@@ -233,6 +237,7 @@ fn what_goes_by_exact_trimming_goes_by_turns() {
     assert_eq!(world.say("xlen s"), ":3500|");
     assert_eq!(world.read(other).matches("xtrim").count(), 3, "one for each turn");
     // As many as are free, and no more, however many are asked for.
+    world.pass(0);
     assert_eq!(world.say("xtrim s minid = 6000-0 acked"), ":499|");
     world.survives();
 }
@@ -398,17 +403,273 @@ fn every_turn_of_a_trim_gets_on_however_many_groups_there_are() {
 }
 
 #[test]
-fn bounds_of_a_stream_let_go_of_delayed_entries_by_turns() {
-    for (bound, left) in [("maxlen 10", 10), ("maxbytes 20", 10)] {
-        let mut world = with_delayed(2999);
+fn bounds_of_a_stream_let_go_of_waiting_entries_by_turns() {
+    for (bound, left) in [("maxlen 10", 10), ("maxbytes 20", 4)] {
+        let mut world = with_waiting(3000);
         assert_eq!(world.say(&format!("xcfgset s {bound}")), "+OK|");
-        assert_eq!(world.say("xlen s"), ":2000|", "as many as one turn lets go of");
+        assert_eq!(world.say("xlen s"), ":2499|", "as many as one turn lets go of");
         let mut turns = 0;
         while world.engine.next_deadline_ms() == Some(1) {
             world.pass(0);
             turns += 1;
         }
-        assert_eq!((world.say("xlen s"), turns), (format!(":{left}|"), 2));
+        assert_eq!((world.say("xlen s"), turns), (format!(":{left}|"), 5));
         world.survives();
     }
+}
+
+/// How many entries the group `g` of a stream holds.
+fn held(world: &World, key: &str) -> u64 {
+    match &world.engine.state().db(0).get_any(key.as_bytes()).expect("the stream is there").value {
+        Value::Stream(stream) => stream.group(b"g").expect("the group is there").held().len(),
+        Value::String(_) => panic!("{key} is a string"),
+    }
+}
+
+/// Streams `s0`… with a group `g` and so many delayed entries, and one behind them.
+fn streams_with_delayed(streams: usize, delayed: u64) -> World {
+    let mut world = World::new();
+    for stream in 0..streams {
+        world.say(&format!("xgroup create s{stream} g 0 mkstream"));
+        (1..=delayed).for_each(|id| drop(world.say(&format!("xadd s{stream} delay 100000 {id}-0 f v"))));
+        world.say(&format!("xadd s{stream} {}-0 f v", delayed + 1));
+    }
+    world
+}
+
+#[test]
+fn commands_that_begin_in_one_turn_share_it() {
+    let mut world = streams_with_delayed(12, 1000);
+    let clients: Vec<ClientIndex> = (0..12).map(|n| world.open(&format!("10.0.1.{n}:1"))).collect();
+    for (stream, &client) in clients.iter().enumerate() {
+        assert_eq!(world.send(client, &format!("xreadgroup group g a count 1 streams s{stream} >")), "");
+    }
+    let looked: u64 = (0..12).map(|stream| held(&world, &format!("s{stream}"))).sum();
+    assert!(looked < 700, "{looked} entries were passed over in one turn");
+    // Who has little to do is answered all the same.
+    world.say("xgroup create t g 0 mkstream");
+    world.say("xadd t delay 100000 1-0 f v\r\nxadd t 2-0 f v");
+    assert_eq!(ids_in(&world.say("xreadgroup group g a streams t >")), [2]);
+    for &client in &clients {
+        assert_eq!(ids_in(&turns_until_any(&mut world, client)), [1001]);
+    }
+    // The same, where each has its answer before it has had its share.
+    let mut world = streams_with_delayed(12, 450);
+    for (stream, client) in (0..12).map(|n| (n, world.open(&format!("10.0.1.{n}:1")))).collect::<Vec<_>>() {
+        world.send(client, &format!("xreadgroup group g a count 1 streams s{stream} >"));
+    }
+    let looked: u64 = (0..12).map(|stream| held(&world, &format!("s{stream}"))).sum();
+    assert!(looked < 1200, "{looked} entries were passed over in one turn");
+    world.survives();
+}
+
+/// What a client gets, now or in one of the next turns.
+fn turns_until_any(world: &mut World, client: ClientIndex) -> String {
+    let reply = world.read(client);
+    if reply.is_empty() { turns_until(world, client).1 } else { reply }
+}
+
+#[test]
+fn readers_that_are_woken_in_one_turn_share_it() {
+    let mut world = World::new();
+    for group in 0..8 {
+        world.say(&format!("xgroup create s g{group} 0 mkstream"));
+        let client = world.open(&format!("10.0.1.{group}:1"));
+        assert_eq!(world.send(client, &format!("xreadgroup group g{group} a block 0 streams s >")), "");
+    }
+    world.say("multi");
+    (1..=400).for_each(|id| drop(world.say(&format!("xadd s delay 100000 {id}-0 f v"))));
+    world.say("xadd s 401-0 f v");
+    world.say("exec");
+    let Value::Stream(stream) = &world.engine.state().db(0).get_any(b"s").unwrap().value else { panic!("a string") };
+    let looked: u64 = stream.groups.values().map(|group| group.held().len()).sum();
+    assert!(looked < 1200, "{looked} entries were passed over in one turn");
+    (0..4).for_each(|_| world.pass(0));
+    assert_eq!(world.engine.blocked_count(), 0);
+}
+
+#[test]
+fn equally_named_groups_of_different_streams_do_not_wait_for_each_other() {
+    let mut world = streams_with_delayed(2, 1800);
+    let clients = [world.open("10.0.0.2:1"), world.open("10.0.0.3:1")];
+    for (stream, client) in clients.into_iter().enumerate() {
+        assert_eq!(world.send(client, &format!("xreadgroup group g a count 1 streams s{stream} >")), "");
+    }
+    let before = (held(&world, "s0"), held(&world, "s1"));
+    world.pass(0);
+    assert_eq!((held(&world, "s0"), held(&world, "s1")), (before.0 + 500, before.1 + 500));
+}
+
+#[test]
+fn all_that_goes_on_is_served_in_turn() {
+    let mut world = World::new();
+    for key in ["a", "b", "c"] {
+        world.say(&format!("xgroup create {key} g 0 mkstream"));
+        (1..=6000).for_each(|id| drop(world.say(&format!("xadd {key} {id}-0 f v"))));
+        world.say(&format!("xreadgroup group g a streams {key} >"));
+        world.say(&format!("xack {key} g range 1 5000"));
+    }
+    for key in ["a", "b", "c"] {
+        let client = world.open("10.0.0.2:1");
+        assert_eq!(world.send(client, &format!("xtrim {key} maxlen = 1000 acked")), "");
+    }
+    // There is time for one of them.
+    world.look_us = 500;
+    let lengths = |world: &mut World| ["a", "b", "c"].map(|key| world.say(&format!("xlen {key}")));
+    let begun = lengths(&mut world);
+    (0..3).for_each(|_| world.pass(0));
+    for (before, after) in begun.into_iter().zip(lengths(&mut world)) {
+        let number = |reply: &str| reply[1..reply.len() - 1].parse::<u64>().unwrap();
+        assert_eq!(number(&before) - number(&after), 1000);
+    }
+}
+
+#[test]
+fn what_goes_on_stands_still_during_a_pause() {
+    for how in ["write", "all"] {
+        let mut world = with_pending(6000);
+        let (me, other) = (world.me, world.open("10.0.0.2:1"));
+        world.say("xack s g range 1 5000");
+        assert_eq!(world.say("xtrim s maxlen = 1000 acked"), "");
+        assert_eq!(world.send(other, &format!("client pause 1000 {how}")), "+OK|");
+        let records = world.engine.state().changes;
+        (0..5).for_each(|_| world.pass(1));
+        assert_eq!((world.engine.state().changes, world.read(me)), (records, String::new()), "{how}");
+        assert_eq!(world.engine.next_deadline_ms(), Some(world.now_ms + 995), "nothing is done until then");
+        assert_eq!(world.send(other, "client unpause"), "+OK|");
+        assert_eq!(turns_until(&mut world, me).1, ":5000|");
+        // A pause that ends by time.
+        assert_eq!(world.say("xack s g range - +"), ":1000|");
+        (1..=3000).for_each(|id| drop(world.say(&format!("xadd s {}-0 f v", 10_000 + id))));
+        world.say("xgroup setid s g $");
+        assert_eq!(world.say("xtrim s maxlen = 10 acked"), "");
+        assert_eq!(world.send(other, &format!("client pause 10 {how}")), "+OK|");
+        world.pass(9);
+        assert_eq!(world.read(me), "");
+        world.pass(1);
+        assert_eq!(turns_until(&mut world, me).1, ":3990|");
+    }
+}
+
+#[test]
+fn a_trim_that_goes_on_leaves_another_stream_under_its_key_alone() {
+    let mut world = with_pending(6000);
+    let (me, other) = (world.me, world.open("10.0.0.2:1"));
+    world.say("xack s g range 1 5000\r\ncopy s u");
+    assert_eq!(world.say("xtrim s maxlen = 1000 acked"), "");
+    world.send(other, "multi\r\nrename s t\r\nrename u s\r\nexec");
+    assert_eq!(turns_until(&mut world, me).1, ":1000|");
+    assert_eq!(world.say("xlen s\r\nxlen t"), ":6000|:5000|");
+    // Renamed and back, it was away meanwhile: that ends it, too.
+    assert_eq!(world.say("xtrim s maxlen = 1000 acked"), "");
+    world.send(other, "multi\r\nrename s v\r\nrename v s\r\nexec");
+    assert_eq!(turns_until(&mut world, me).1, ":1000|");
+}
+
+#[test]
+fn what_a_trim_removes_is_settled_when_it_begins() {
+    let mut world = with_pending(6000);
+    let (me, other) = (world.me, world.open("10.0.0.2:1"));
+    world.say("xack s g range 1 5000");
+    assert_eq!(world.say("xtrim s maxlen = 4000 acked"), "");
+    (1..=1500).for_each(|id| drop(world.send(other, &format!("xadd s {}-0 f v", 10_000 + id))));
+    assert_eq!(turns_until(&mut world, me).1, ":2000|");
+    assert_eq!(world.say("xlen s"), ":5500|");
+    // Nor do groups that go meanwhile make it remove more.
+    assert_eq!(world.say("xtrim s maxlen = 3000 acked"), "");
+    world.send(other, "xgroup destroy s g");
+    assert_eq!(turns_until(&mut world, me).1, ":2500|");
+    assert_eq!(world.say("xlen s"), ":3000|");
+    world.survives();
+}
+
+/// A stream `s` with so many entries of one key: two groups have been given the first, and hold the others behind it.
+fn with_waiting(entries: u64) -> World {
+    let mut world = World::new();
+    (1..=entries).for_each(|id| drop(world.say(&format!("xadd s {id}-0 k busy"))));
+    for group in ["g", "h"] {
+        world.say(&format!("xgroup create s {group} 0 keyfield k"));
+        world.say(&format!("multi\r\nxreadgroup group {group} a streams s >\r\nexec"));
+    }
+    world.pass(0);
+    world
+}
+
+#[test]
+fn approximate_trimming_lets_go_of_waiting_entries_by_turns() {
+    let mut world = with_waiting(3050);
+    let me = world.me;
+    assert_eq!(world.say("xtrim s maxlen ~ 10 limit 0"), "");
+    let (turns, reply) = turns_until(&mut world, me);
+    assert_eq!((turns, reply.as_str()), (5, ":3000|"));
+    world.survives();
+    // An addition trims as many blocks as a turn has time for, and the next one goes on.
+    let mut world = with_waiting(3050);
+    let mut lengths = Vec::new();
+    for id in 4001..=4008 {
+        world.pass(0);
+        assert_eq!(world.say(&format!("xadd s maxlen ~ 10 {id}-0 k other")), "$6|".to_owned() + &format!("{id}-0|"));
+        lengths.push(world.say("xlen s"));
+    }
+    assert_eq!(lengths, [":2551|", ":2052|", ":1553|", ":1054|", ":555|", ":56|", ":57|", ":58|"]);
+    world.survives();
+}
+
+#[test]
+fn what_a_position_set_back_lets_go_of_is_freed_bit_by_bit() {
+    let mut world = with_delayed(3000);
+    world.talk(&[("multi", "+OK|"), ("xreadgroup group g a streams s >", "+QUEUED|")]);
+    world.say("exec");
+    assert_eq!(held(&world, "s"), 3000);
+    assert!(!world.engine.state().has_garbage());
+    assert_eq!(world.say("xgroup setid s g 1000"), "+OK|");
+    assert_eq!(held(&world, "s"), 1000);
+    assert!(world.engine.state().has_garbage());
+    world.survives();
+    assert_eq!(world.stats("lag"), ":3001");
+}
+
+#[test]
+fn groups_free_their_keys_and_streams_are_swept_in_turn() {
+    let mut world = World::new();
+    for key in ["a", "b"] {
+        world.say(&format!("xgroup create {key} g 0 mkstream keyfield k"));
+        (1..=1000).for_each(|id| drop(world.say(&format!("xadd {key} {id}-0 k {id}"))));
+        (1..=1000).for_each(|id| drop(world.say(&format!("xadd {key} {}-0 k {id}", 1000 + id))));
+        world.say(&format!("multi\r\nxreadgroup group g a streams {key} >\r\nexec"));
+        assert_eq!(world.say(&format!("xack {key} g range - +")), ":1000|");
+    }
+    (0..4).for_each(|_| world.pass(0));
+    let ready = |world: &World, key: &str| match &world.engine.state().db(0).get_any(key.as_bytes()).unwrap().value {
+        Value::Stream(stream) => stream.group(b"g").unwrap().held().ready().count(),
+        Value::String(_) => 0,
+    };
+    assert_eq!((ready(&world, "a"), ready(&world, "b")), (300, 300));
+    let mut world = World::new();
+    for key in ["a", "b"] {
+        world.say(&format!("xgroup create {key} g 0 mkstream"));
+        (1..=3000).for_each(|id| drop(world.say(&format!("xadd {key} {id}-0 f v"))));
+        world.say(&format!("xreadgroup group g a streams {key} >"));
+        // The first entry stays, so that what follows it goes one by one.
+        world.say(&format!("xack {key} g range 2 +"));
+        world.say(&format!("xcfgset {key} retain acked"));
+    }
+    let before = (world.say("xlen a"), world.say("xlen b"));
+    assert_eq!(before, (":2501|".into(), ":2501|".into()));
+    (0..2).for_each(|_| world.pass(0));
+    assert_eq!((world.say("xlen a"), world.say("xlen b")), (":2001|".into(), ":2001|".into()));
+}
+
+#[test]
+fn a_stream_that_is_still_too_long_when_the_server_ends_is_put_right_after_the_restart() {
+    let mut world = World::new();
+    world.talk(&[("xadd s 1-0 f v", "$3|1-0|"), ("xcfgset s maxlen 1", "+OK|")]);
+    world.pass(1);
+    // The log ends behind an entry, before what was to make room for it.
+    let (at, bytes) = (At { db: 0, key: b"s" }, b"fv");
+    let fields = Fields::Args(Args::new(bytes, &[(0, 1), (1, 2)]));
+    world.engine.replay(&Record::Add { at, id: StreamId::new(2, 0), fields }, 1);
+    world.survives();
+    world.pass(1);
+    world.talk(&[("xrange s - +", "*1|*2|$3|2-0|*2|$1|f|$1|v|")]);
 }

@@ -293,8 +293,8 @@ fn memory_and_depth_are_bounded() {
         ("return unpack({},-2147483648,2147483647)", "too many results to unpack"),
         ("return string.find('x',string.rep('a?',100000))", "pattern too long"),
         ("local function f() return f() + 1 end return f()", "stack overflow"),
-        ("local t={} t[1]=t return cjson.encode(t)", "excessively nested"),
-        ("return cjson.decode(string.rep('[',5000))", "too many nested"),
+        ("local t={} t[1]=t return cjson.encode(t)", "excessive nesting (1001)"),
+        ("return cjson.decode(string.rep('[',5000))", "too many nested data structures (1001) at character 1001"),
         ("local t={} t[1]=t return t", "reached lua stack limit"),
         ("local function f() return coroutine.wrap(f)() end f()", "C stack overflow"),
     ];
@@ -355,4 +355,20 @@ fn info_tells_what_scripts_take() {
     assert!(inside.contains("|number_of_cached_scripts:2|"), "{inside}");
     world.say("SCRIPT FLUSH");
     assert_eq!((number(&mut world, "used_memory_scripts"), number(&mut world, "used_memory_vm_total")), (0, 0));
+}
+
+#[test]
+fn a_script_writes_no_more_than_a_commit_may_be() {
+    let mut world = World::new();
+    world.engine.log.enable(0);
+    let script =
+        "local v = string.rep('x', 10000000) while true do redis.call('SET', 'k', v) redis.call('INCR', 'n') end";
+    let reply = world.send(world.me, &format!("EVAL \"{script}\" 0"));
+    assert!(reply.contains("more than fits into one commit of the log"), "{reply}");
+    // What it had written stays, as after any error.
+    assert_eq!(world.say("GET n"), "$2|26|");
+    let mut bytes = Vec::new();
+    world.engine.log.take(&mut bytes);
+    assert_eq!(bytes.len() / 10_000_000, 26);
+    assert_eq!(world.say("EVAL \"return redis.call('SET', 'k', 'v')\" 0"), "+OK|");
 }

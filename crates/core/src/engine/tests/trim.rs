@@ -143,12 +143,14 @@ fn acked_spares_what_is_delayed_or_waits_behind_its_key() {
 }
 
 #[test]
-fn what_is_delayed_goes_by_turns() {
+fn what_waits_behind_keys_goes_by_turns() {
     for trim in ["xtrim s maxlen = 1", "xtrim s minid = 3001 delref", "xadd s maxlen = 1 3002-0 f v"] {
         let mut world = World::new();
-        world.say("xgroup create s g 0 mkstream");
-        (1..=3000).for_each(|id| drop(world.say(&format!("xadd s delay 100000 {id}-0 f v"))));
+        world.say("xgroup create s g 0 mkstream keyfield k");
+        (1..=3000).for_each(|id| drop(world.say(&format!("xadd s {id}-0 k busy"))));
         world.say("xadd s 3001-0 f v");
+        world.say("multi\r\nxreadgroup group g a streams s >\r\nexec");
+        world.pass(0);
         assert_eq!(world.say(trim), "", "{trim}");
         let (me, mut turns) = (world.me, 0);
         let mut reply = String::new();
@@ -164,6 +166,23 @@ fn what_is_delayed_goes_by_turns() {
         assert_eq!(world.say("xlen s"), ":1|");
         world.survives();
     }
+}
+
+#[test]
+fn what_is_delayed_goes_at_once_and_is_freed_bit_by_bit() {
+    let mut world = World::new();
+    world.say("xgroup create s g 0 mkstream");
+    (1..=3000).for_each(|id| drop(world.say(&format!("xadd s delay 100000 {id}-0 f v"))));
+    world.say("multi\r\nxreadgroup group g a streams s >\r\nexec");
+    world.pass(0);
+    assert_eq!(world.say("xtrim s maxlen = 1"), ":2999|");
+    let mut pieces = 1;
+    while world.engine.free_one() {
+        pieces += 1;
+    }
+    assert!(pieces >= 3, "the entries, the delays, and what the group held");
+    assert_eq!((world.stats("delayed"), world.engine.next_deadline_ms()), (":1".into(), Some(world.now_ms + 100_000)));
+    world.survives();
 }
 
 #[test]

@@ -295,3 +295,20 @@ fn room_is_told_whatever_else_happens_with_it() {
         }
     }
 }
+
+/// What an acknowledgement frees goes to whoever has waited longest, also if that one lacked room until then.
+#[test]
+fn room_and_a_free_key_at_once_serve_the_first_in_line() {
+    let mut world = World::new();
+    world.talk(&[
+        ("xadd s 1-1 f k", "$3|1-1|"),
+        ("xgroup create s g 0 maxpending-consumer 1 keyfield f", "+OK|"),
+        ("xreadgroup group g a streams s >", "*1|*2|$1|s|*1|*2|$3|1-1|*2|$1|f|$1|k|"),
+        ("xadd s 2-1 f k", "$3|2-1|"),
+    ]);
+    let (first, second) = (world.open("10.0.0.1:1001"), world.open("10.0.0.1:1002"));
+    assert_eq!(world.send(first, "xreadgroup group g a block 0 streams s >"), "");
+    assert_eq!(world.send(second, "xreadgroup group g b block 0 streams s >"), "");
+    world.talk(&[("xack s g 1-1", ":1|")]);
+    assert_eq!((world.read(second), world.read(first).is_empty()), (String::new(), false));
+}

@@ -8,6 +8,7 @@ impl Group {
     /// Every invariant.
     pub fn check(&self) -> Result<(), String> {
         self.pel.check()?;
+        self.deferred.check()?;
         let is_stale = |id| self.stale_keys.is_some_and(|(from, to)| id >= from && id <= to);
         self.held().check(|id| self.pel.contains(id), is_stale)?;
         if let Some(last) = self.held().last().filter(|&last| last > self.last_delivered) {
@@ -28,7 +29,7 @@ impl Group {
             }
             if pending.is_deferred() {
                 deferred += 1;
-                if !self.deferred.contains(&(pending.delivered_ms, pending.id)) {
+                if self.deferred.get(pending.id) != Some(pending.delivered_ms) {
                     return Err(format!("{} is deferred and not listed by its time", pending.id));
                 }
                 continue;

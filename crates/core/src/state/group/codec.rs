@@ -91,13 +91,30 @@ impl Group {
             group.note_put(&pending);
         }
         group.pel = pel;
+        let mut last_tag = 0;
         while let Some((tag, part)) = reader.section(what)? {
+            if tag <= last_tag {
+                return Err(Corrupt { what: "parts of a consumer group out of order" });
+            }
+            last_tag = tag;
             match tag {
                 tag::OPTIONS => group.options = GroupOptions::decode(part)?,
-                tag::HELD => Arc::make_mut(group.held.get_or_insert_default()).decode(part)?,
+                tag::HELD => {
+                    Arc::make_mut(group.held.get_or_insert_default()).decode(part)?;
+                    let is_wrong = |id| id > group.last_delivered || group.pel.contains(id);
+                    if group.held().iter().any(is_wrong) {
+                        return Err(Corrupt { what: "held entries of a consumer group" });
+                    }
+                }
                 tag::TOTALS => group.totals = Totals::decode(part)?,
                 tag::WORK => group.work = Some(Box::new(Work::decode(part)?)),
-                tag::KEYS => Arc::make_mut(group.held.get_or_insert_default()).decode_keys(part)?,
+                tag::KEYS if group.options.key_field.is_none() => {
+                    return Err(Corrupt { what: "keys of a consumer group that keeps no order" });
+                }
+                tag::KEYS => {
+                    let pel = &group.pel;
+                    Arc::make_mut(group.held.get_or_insert_default()).decode_keys(part, |id| pel.contains(id))?;
+                }
                 _ => return Err(Corrupt { what: "unknown part of a consumer group" }),
             }
         }

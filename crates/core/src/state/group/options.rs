@@ -42,7 +42,8 @@ impl GroupOptions {
         let (max_pending, max_pending_per_consumer) = (reader.uint(what)?, reader.uint(what)?);
         let key_field = if reader.is_empty() { None } else { Some(reader.bytes(what)?.into()) };
         let options = GroupOptions { max_pending, max_pending_per_consumer, key_field };
-        if reader.is_empty() { Ok(options) } else { Err(Corrupt { what }) }
+        let is_fine = options.key_field.as_deref().is_none_or(|field| !field.is_empty());
+        if reader.is_empty() && is_fine { Ok(options) } else { Err(Corrupt { what }) }
     }
 }
 
@@ -66,6 +67,7 @@ impl Totals {
     pub(super) fn decode(mut reader: Reader<'_>) -> Result<Totals, Corrupt> {
         let what = "totals of a consumer group";
         let totals = Totals { acked: reader.uint(what)?, redelivered: reader.uint(what)? };
-        if reader.is_empty() { Ok(totals) } else { Err(Corrupt { what }) }
+        let is_fine = totals.acked.max(totals.redelivered) <= i64::MAX as u64;
+        if reader.is_empty() && is_fine { Ok(totals) } else { Err(Corrupt { what }) }
     }
 }

@@ -130,11 +130,13 @@ impl State {
         if let Value::Stream(stream) = &captured.value {
             self.orders |= stream.groups.values().any(|group| group.options().key_field.is_some());
         }
+        let version = self.next_version();
         let slot = Slot {
             value: captured.value,
             expire_ms: captured.expire_ms,
             position,
-            version: self.next_version(),
+            version,
+            born: version,
             captured: self.snapshot,
             timer_ms: 0,
         };

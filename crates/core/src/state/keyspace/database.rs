@@ -86,6 +86,8 @@ pub struct Slot {
     pub position: u64,
     /// Rises with every change that WATCH counts as one; never the same for two lives of a key.
     pub version: u64,
+    /// The version with which this value came under this key: another value, or the same one elsewhere, has another.
+    pub born: u64,
     /// The snapshot (by number) that already has this key.
     pub captured: u64,
     /// Under which time the key stands in the index of timers; 0 = in none. Kept by [`Database`].

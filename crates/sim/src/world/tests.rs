@@ -1,0 +1,28 @@
+//! A few lives, and that a life is the same when it is lived again.
+
+use super::*;
+
+const SHORT: usize = 600;
+
+#[test]
+fn a_seed_lived_twice_is_one_life() {
+    for seed in 1..5 {
+        let (first, again) = (play_seed(seed, SHORT, true), play_seed(seed, SHORT, true));
+        assert!(first.as_ref().is_ok_and(|report| report.commands > 100 && report.trace != 0), "{first:?}");
+        assert_eq!(first, again);
+    }
+    assert_ne!(play_seed(1, SHORT, true).unwrap().trace, play_seed(3, SHORT, true).unwrap().trace);
+}
+
+#[test]
+fn some_lives_come_to_a_good_end() {
+    let mut all = Report::default();
+    for seed in 100..160 {
+        match play_seed(seed, SHORT, true) {
+            Ok(report) => all.add(&report),
+            Err(story) => panic!("{story}"),
+        }
+    }
+    println!("{all}");
+    assert!(all.crashes > 20 && all.kills > 5 && all.snapshots > 20 && all.judged > 1000, "{all}");
+}
