@@ -114,9 +114,9 @@ fn known_completion(
 #[test]
 fn damaged_bytes_are_refused() {
     let mut ledger = Ledger::default();
-    for n in 0..5 {
-        let row =
-            Row { work: WorkId::Named(b"w"), ..Row::new(ledger.next_id(START_MS), OUTCOMES[n], StreamId::new(1, 1)) };
+    for outcome in OUTCOMES.into_iter().take(5) {
+        let row = Row::new(ledger.next_id(START_MS), outcome, StreamId::new(1, 1));
+        let row = Row { work: WorkId::Named(b"w"), ..row };
         ledger.append(&row, true);
     }
     let mut bytes = Vec::new();
