@@ -61,7 +61,9 @@ fn measure(name: &str, rows: u64, texts: usize, row_of: impl Fn(u64, &mut dyn Fn
     let mut ledger = Ledger::default();
     time("append, a row", rows, || {
         for number in 0..rows {
-            row_of(number, &mut |row| ledger.append(&Row { id: ledger.next_id(START_MS + number / 3), ..row }, false));
+            row_of(number, &mut |row| {
+                ledger.append(&Row { id: ledger.next_id(START_MS + number / 3), ..row }, || false)
+            });
         }
     });
     let bytes = |now: usize, before: usize| (now - before) as f64 / rows.max(1) as f64 - texts as f64;

@@ -212,7 +212,7 @@ impl Ledger {
     }
 
     /// Appends a row, unless it is here already, and does what follows from it. `is_pending` tells whether its entry is.
-    pub fn append(&mut self, row: &Row<'_>, is_pending: bool) {
+    pub fn append(&mut self, row: &Row<'_>, is_pending: impl Fn() -> bool) {
         if row.id <= self.last_id {
             return;
         }
@@ -220,7 +220,7 @@ impl Ledger {
         let number = self.rows.push(row);
         row.hashes().for_each(|hash| self.index.insert(hash, number));
         match row.outcome {
-            Outcome::Begun if is_pending => {
+            Outcome::Begun if is_pending() => {
                 let work = match row.work {
                     WorkId::Entry(id) if id == row.entry => None,
                     work => Some(Arc::<[u8]>::from(&*work.text())),
@@ -232,12 +232,12 @@ impl Ledger {
             }
             Outcome::Conflict => {
                 self.conflicts.insert(row.work.text().into(), number);
-                if is_pending {
+                if is_pending() {
                     self.end_attempt(row.entry);
                     self.holds.insert(row.entry, CONFLICT.into());
                 }
             }
-            Outcome::Held if is_pending => {
+            Outcome::Held if is_pending() => {
                 self.holds.insert(row.entry, row.reason.into());
             }
             Outcome::Released => {

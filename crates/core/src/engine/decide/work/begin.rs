@@ -4,7 +4,6 @@ use super::{Name, Options, Subject, Takes, check_work, has_entry, row_of, status
 use super::{write_completion, write_held, write_stale};
 use crate::command::args::Args;
 use crate::engine::Cx;
-use crate::engine::decide::claim::stream_and_group;
 use crate::engine::fault::Fault;
 use crate::resp::encode::Reply;
 use crate::state::decision::Reason;
@@ -14,10 +13,10 @@ const TAKES: Takes = Takes { name: "BEGIN", work: true, evidence: false, failure
 
 /// XWORK BEGIN key group consumer id [WORK wid] [DELIVERY n]
 pub fn begin(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
-    let subject = Subject::read(cx, args)?;
+    let (subject, both) = Subject::read(cx, args)?;
     let options = Options::read(args, TAKES)?;
     let now_ms = cx.now_ms();
-    let both @ (_, group) = stream_and_group(cx, subject.key, subject.group)?;
+    let (_, group) = both;
     let (work, pending) = (group.work_or_none(), group.pel().get(subject.id));
     let (ledger, policy) = (&work.ledger, &work.policy);
     let wid = work_of(both, subject.id, options.work, now_ms);

@@ -37,6 +37,9 @@ use crate::state::stream::Stream;
 /// Greatest number of ms that an option takes: a time that far away can still be written down everywhere.
 const MS_MAX: u64 = (1 << 53) - 1;
 
+/// A stream and a group of it.
+type Both<'c> = (&'c Stream, &'c Group);
+
 /// Of which entry a command speaks, and who says it: the words behind its name.
 #[derive(Clone, Copy)]
 struct Subject<'a> {
@@ -48,10 +51,10 @@ struct Subject<'a> {
 
 impl<'a> Subject<'a> {
     /// Key and group must be there.
-    fn read(cx: &Cx<'_>, args: Args<'a>) -> Result<Subject<'a>, Fault> {
+    fn read<'c>(cx: &'c Cx<'_>, args: Args<'a>) -> Result<(Subject<'a>, Both<'c>), Fault> {
         let (key, group) = (args.get(2), args.get(3));
-        stream_and_group(cx, key, group)?;
-        Ok(Subject { key, group, consumer: args.get(4), id: parse::id(args.get(5))? })
+        let both = stream_and_group(cx, key, group)?;
+        Ok((Subject { key, group, consumer: args.get(4), id: parse::id(args.get(5))? }, both))
     }
 }
 
@@ -191,7 +194,7 @@ impl Cx<'_> {
         let Ok((_, of)) = stream_and_group(self, key, group) else { return };
         let id = of.work_or_none().ledger.next_id(now_ms);
         let at = self.at(key);
-        self.emit(&Record::WorkRow { at, group, row: Row { id, ..row } });
+        self.emit(&Record::WorkRow { at, group, row: Row { id, ..row }, acknowledges: false });
     }
 
     /// Gives a pending entry back: nobody has it, and it is released at `due_ms` (0 = now).
