@@ -167,6 +167,26 @@ impl Ledger {
         settles.max_by_key(|(number, _)| *number).map(|(_, row)| row)
     }
 
+    /// The newest row that tells what became of an entry (see [`Ledger::settlement`]), and the completion of the entry's
+    /// own work, in one look.
+    pub fn heard_of(&self, entry: StreamId, policy: &Policy, now_ms: u64) -> (Option<Row<'_>>, Option<Row<'_>>) {
+        if self.index.len() == 0 {
+            return (None, None);
+        }
+        let own = WorkId::Entry(entry);
+        let (mut settlement, mut completion): (Option<(u64, Row<'_>)>, _) = (None, None);
+        for (number, row) in self.find(own.hash(), policy, now_ms) {
+            if row.outcome == Outcome::Completed && row.work == own {
+                completion = Some(row);
+            }
+            let is_newer = settlement.as_ref().is_none_or(|(newest, _)| number > *newest);
+            if row.entry == entry && row.outcome.settles() && is_newer {
+                settlement = Some((number, row));
+            }
+        }
+        (settlement.map(|(_, row)| row), completion)
+    }
+
     /// Do completions of a work id contradict each other?
     pub fn is_in_conflict(&self, work: WorkId<'_>, policy: &Policy, now_ms: u64) -> bool {
         if self.conflicts.is_empty() {

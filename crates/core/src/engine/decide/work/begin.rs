@@ -1,6 +1,6 @@
 //! XWORK BEGIN: may the work be done?
 
-use super::{Name, Options, Subject, Takes, check_work, has_entry, row_of, status, work_of};
+use super::{Name, Options, Subject, Takes, check_work, completion_of, has_entry, row_of, status};
 use super::{write_completion, write_held, write_stale};
 use crate::command::args::Args;
 use crate::engine::Cx;
@@ -19,9 +19,9 @@ pub fn begin(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(
     let (_, group) = both;
     let (work, pending) = (group.work_or_none(), group.pel().get(subject.id));
     let (ledger, policy) = (&work.ledger, &work.policy);
-    let wid = work_of(both, subject.id, options.work, now_ms);
+    let (wid, completion) = completion_of(both, subject.id, options.work, now_ms);
     check_work(wid)?;
-    if let Some(first) = ledger.completion(wid, policy, now_ms) {
+    if let Some(first) = completion {
         status(reply, 2, "DONE");
         write_completion(&first, reply);
         return Ok(());

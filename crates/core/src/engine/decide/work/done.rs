@@ -1,7 +1,7 @@
 //! XWORK DONE: the work is done. The completion is written down, the entry acknowledged, and what follows from the work
 //! is added to another stream, all in one step and once for each work id.
 
-use super::{Name, Options, Subject, Takes, check_work, emit, has_entry, row_of, status, work_of};
+use super::{Name, Options, Subject, Takes, check_work, completion_of, emit, has_entry, row_of, status};
 use super::{write_completion, write_held, write_stale};
 use crate::command::args::Args;
 use crate::engine::Cx;
@@ -20,7 +20,7 @@ pub fn done(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<()
     let now_ms = cx.now_ms();
     let (_, group) = both;
     let (work, pending) = (group.work_or_none(), group.pel().get(subject.id));
-    let wid = work_of(both, subject.id, options.work, now_ms);
+    let (wid, completion) = completion_of(both, subject.id, options.work, now_ms);
     check_work(wid)?;
     let name = Name::of(wid);
     let delivery = options.delivery.or(pending.map(|pending| pending.deliveries)).unwrap_or(0);
@@ -42,7 +42,7 @@ pub fn done(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<()
             return Ok(());
         }
     }
-    if let Some(first) = work.ledger.completion(wid, &work.policy, now_ms) {
+    if let Some(first) = completion {
         // Where one of the two says nothing there is nothing to contradict.
         let both_say = !first.digest.is_empty() && !options.digest.is_empty();
         let contradicts = both_say && first.digest != options.digest;

@@ -164,19 +164,31 @@ fn work_of<'a>(
     given: Option<&'a [u8]>,
     now_ms: u64,
 ) -> WorkId<'a> {
-    if let Some(given) = given {
-        return WorkId::parse(given);
+    completion_of((stream, group), id, given, now_ms).0
+}
+
+/// The work of an entry, as [`work_of`] finds it, and its completion.
+fn completion_of<'a>(
+    (stream, group): Both<'a>,
+    id: StreamId,
+    given: Option<&'a [u8]>,
+    now_ms: u64,
+) -> (WorkId<'a>, Option<Row<'a>>) {
+    let Some(work) = group.work() else { return (given.map_or(WorkId::Entry(id), WorkId::parse), None) };
+    let (ledger, policy) = (&work.ledger, &work.policy);
+    let said = given.map(WorkId::parse).or_else(|| Some(ledger.attempt(id)?.work_id(id)));
+    if let Some(said) = said {
+        return (said, ledger.completion(said, policy, now_ms));
     }
-    let Some(work) = group.work() else { return WorkId::Entry(id) };
-    if let Some(attempt) = work.ledger.attempt(id) {
-        return attempt.work_id(id);
+    let (settlement, own) = ledger.heard_of(id, policy, now_ms);
+    let from_field = || {
+        let name = key_of(&stream.entries.get(id)?, policy.work_field.as_deref()?)?;
+        (!name.is_empty()).then(|| WorkId::parse(name))
+    };
+    match settlement.map(|row| row.work).or_else(from_field) {
+        Some(named) if named != WorkId::Entry(id) => (named, ledger.completion(named, policy, now_ms)),
+        _ => (WorkId::Entry(id), own),
     }
-    if let Some(row) = work.ledger.settlement(id, &work.policy, now_ms) {
-        return row.work;
-    }
-    let field = work.policy.work_field.as_deref();
-    let named = field.and_then(|field| key_of(&stream.entries.get(id)?, field));
-    named.filter(|name| !name.is_empty()).map_or(WorkId::Entry(id), WorkId::parse)
 }
 
 /// Refuses a work id of an entry's field that is too long for a row.
