@@ -126,8 +126,8 @@ pub enum Record<'a> {
     /// The policy of a group.
     WorkPolicy { at: At<'a>, group: &'a [u8], policy: Policy },
     /// The ledger of a group has this row. What else the row's outcome brings about in the ledger follows from it; what
-    /// becomes of the pending entry is said by other records.
-    WorkRow { at: At<'a>, group: &'a [u8], row: Row<'a> },
+    /// becomes of the pending entry is said by other records, but that with `acknowledges` it is pending no more.
+    WorkRow { at: At<'a>, group: &'a [u8], row: Row<'a>, acknowledges: bool },
     /// The ledger of a group has forgotten the rows before this number.
     WorkForget { at: At<'a>, group: &'a [u8], before: u64 },
     /// The entries of a stream are on their way back to where they came from, or no more.

@@ -346,9 +346,12 @@ fn change(state: &mut State, record: &Record<'_>, context: &Context) {
             work.consumers_look_ms = 0;
             state.db_mut(at.db).note_due(at.key);
         }
-        Record::WorkRow { at, group, row } => {
+        Record::WorkRow { at, group, row, acknowledges } => {
             let Some(group) = group_mut(state, *at, group, context) else { return };
             group.append_row(row);
+            if *acknowledges {
+                group.totals.acked += u64::from(group.remove_pending(row.entry));
+            }
             if group.work().is_some_and(|work| work.ledger.is_due_anew(&work.policy)) {
                 state.db_mut(at.db).note_due(at.key);
             }

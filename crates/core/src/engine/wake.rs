@@ -81,6 +81,7 @@ impl Engine {
             Record::WorkPolicy { at, .. } => self.blocked.signal(at.db, at.key, Signal::Lease),
             Record::Due { at, .. } => self.blocked.signal(at.db, at.key, Signal::Held),
             Record::Acknowledge { at, .. }
+            | Record::WorkRow { at, acknowledges: true, .. }
             | Record::AcknowledgeRange { at, .. }
             | Record::DropRange { at, .. }
             | Record::Drop { at, .. }
@@ -94,6 +95,7 @@ impl Engine {
     fn signal_ready(&mut self, record: &Record<'_>) {
         let (at, group) = match record {
             Record::Acknowledge { at, group, .. }
+            | Record::WorkRow { at, group, acknowledges: true, .. }
             | Record::AcknowledgeRange { at, group, .. }
             | Record::DropRange { at, group, .. }
             | Record::Drop { at, group, .. }

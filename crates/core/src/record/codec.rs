@@ -61,6 +61,7 @@ mod tag {
     pub const WORK_ROW: u8 = 61;
     pub const WORK_FORGET: u8 = 62;
     pub const REDRIVE: u8 = 63;
+    pub const WORK_DONE: u8 = 64;
 }
 
 /// Every tag there is, ascending, with what `docs/formats.md` calls the record.
@@ -399,8 +400,8 @@ impl<'a> Record<'a> {
                 policy.encode(&mut bytes);
                 put_bytes(out, &bytes);
             }
-            Record::WorkRow { at, group, row } => {
-                put_at(out, tag::WORK_ROW, *at);
+            Record::WorkRow { at, group, row, acknowledges } => {
+                put_at(out, if *acknowledges { tag::WORK_DONE } else { tag::WORK_ROW }, *at);
                 put_bytes(out, group);
                 row.encode(out);
             }
@@ -601,8 +602,9 @@ impl<'a> Record<'a> {
                 let (at, group) = (read_at(reader)?, reader.bytes(what)?);
                 Record::WorkPolicy { at, group, policy: Policy::decode(Reader::new(reader.bytes(what)?))? }
             }
-            tag::WORK_ROW => {
-                Record::WorkRow { at: read_at(reader)?, group: reader.bytes(what)?, row: Row::decode(reader)? }
+            tag @ (tag::WORK_ROW | tag::WORK_DONE) => {
+                let (at, group, row) = (read_at(reader)?, reader.bytes(what)?, Row::decode(reader)?);
+                Record::WorkRow { at, group, row, acknowledges: tag == tag::WORK_DONE }
             }
             tag::WORK_FORGET => {
                 Record::WorkForget { at: read_at(reader)?, group: reader.bytes(what)?, before: reader.uint(what)? }

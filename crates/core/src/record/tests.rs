@@ -74,7 +74,7 @@ fn records_come_back_whole_or_not_at_all() {
         Record::ScanStart { at, group, start: Some(b) },
         Record::WorkPolicy { at, group, policy: Policy::default() },
         Record::WorkPolicy { at, group, policy: Policy { lease_ms: 300, ..Policy::default() } },
-        Record::WorkRow { at, group, row: Row::new(b, Outcome::Begun, a) },
+        Record::WorkRow { at, group, row: Row::new(b, Outcome::Begun, a), acknowledges: false },
         Record::WorkRow {
             at,
             group,
@@ -85,6 +85,7 @@ fn records_come_back_whole_or_not_at_all() {
                 reason: b"why",
                 ..Row::new(b, Outcome::Expired, a)
             },
+            acknowledges: true,
         },
         Record::WorkForget { at, group, before: 300 },
         Record::Redrive { at, redrive: None },

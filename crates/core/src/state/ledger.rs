@@ -167,6 +167,26 @@ impl Ledger {
         settles.max_by_key(|(number, _)| *number).map(|(_, row)| row)
     }
 
+    /// The newest row that tells what became of an entry (see [`Ledger::settlement`]), and the completion of the entry's
+    /// own work, in one look.
+    pub fn heard_of(&self, entry: StreamId, policy: &Policy, now_ms: u64) -> (Option<Row<'_>>, Option<Row<'_>>) {
+        if self.index.len() == 0 {
+            return (None, None);
+        }
+        let own = WorkId::Entry(entry);
+        let (mut settlement, mut completion): (Option<(u64, Row<'_>)>, _) = (None, None);
+        for (number, row) in self.find(own.hash(), policy, now_ms) {
+            if row.outcome == Outcome::Completed && row.work == own {
+                completion = Some(row);
+            }
+            let is_newer = settlement.as_ref().is_none_or(|(newest, _)| number > *newest);
+            if row.entry == entry && row.outcome.settles() && is_newer {
+                settlement = Some((number, row));
+            }
+        }
+        (settlement.map(|(_, row)| row), completion)
+    }
+
     /// Do completions of a work id contradict each other?
     pub fn is_in_conflict(&self, work: WorkId<'_>, policy: &Policy, now_ms: u64) -> bool {
         if self.conflicts.is_empty() {
@@ -212,7 +232,7 @@ impl Ledger {
     }
 
     /// Appends a row, unless it is here already, and does what follows from it. `is_pending` tells whether its entry is.
-    pub fn append(&mut self, row: &Row<'_>, is_pending: bool) {
+    pub fn append(&mut self, row: &Row<'_>, is_pending: impl Fn() -> bool) {
         if row.id <= self.last_id {
             return;
         }
@@ -220,7 +240,7 @@ impl Ledger {
         let number = self.rows.push(row);
         row.hashes().for_each(|hash| self.index.insert(hash, number));
         match row.outcome {
-            Outcome::Begun if is_pending => {
+            Outcome::Begun if is_pending() => {
                 let work = match row.work {
                     WorkId::Entry(id) if id == row.entry => None,
                     work => Some(Arc::<[u8]>::from(&*work.text())),
@@ -232,12 +252,12 @@ impl Ledger {
             }
             Outcome::Conflict => {
                 self.conflicts.insert(row.work.text().into(), number);
-                if is_pending {
+                if is_pending() {
                     self.end_attempt(row.entry);
                     self.holds.insert(row.entry, CONFLICT.into());
                 }
             }
-            Outcome::Held if is_pending => {
+            Outcome::Held if is_pending() => {
                 self.holds.insert(row.entry, row.reason.into());
             }
             Outcome::Released => {

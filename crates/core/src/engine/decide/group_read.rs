@@ -542,7 +542,7 @@ fn note_expired(cx: &mut Cx<'_>, key: &[u8], name: &[u8], expired: &[Pending]) {
             Row { consumer: &consumer, delivery: pending.deliveries, ..Row::new(id, Outcome::Expired, pending.id) };
         let row = Row { work: attempt.as_deref().map_or(row.work, WorkId::parse), ..row };
         let at = cx.at(key);
-        cx.emit(&Record::WorkRow { at, group: name, row });
+        cx.emit(&Record::WorkRow { at, group: name, row, acknowledges: false });
     }
 }
 

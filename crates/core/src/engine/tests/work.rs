@@ -2,6 +2,7 @@
 
 mod audit;
 mod claims;
+mod model;
 mod policy;
 mod redrive;
 mod replay;

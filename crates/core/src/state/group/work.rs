@@ -93,7 +93,7 @@ impl Group {
 
     /// Appends a row to the ledger and does what follows from it.
     pub fn append_row(&mut self, row: &Row<'_>) {
-        let is_pending = self.pel.contains(row.entry);
-        self.work_mut().ledger.append(row, is_pending);
+        let Group { pel, work, .. } = self;
+        work.get_or_insert_default().ledger.append(row, || pel.contains(row.entry));
     }
 }

@@ -32,7 +32,13 @@ struct Chunk {
 
 impl Chunk {
     fn new(first: u64, base_ms: u64) -> Chunk {
-        Chunk { first, base_ms, starts: Vec::new(), bytes: Vec::new(), consumers: Vec::new() }
+        Chunk {
+            first,
+            base_ms,
+            starts: Vec::with_capacity(LEDGER_CHUNK_ROWS / 8),
+            bytes: Vec::with_capacity(LEDGER_CHUNK_ROWS * 2),
+            consumers: Vec::new(),
+        }
     }
 
     fn is_full(&self) -> bool {

@@ -36,9 +36,9 @@ fn a_ledger_knows_what_a_list_knows() {
         }
         let id = ledger.next_id(now_ms);
         let row = Row { work, consumer: b"c", delivery: step, reason: b"why", ..Row::new(id, outcome, entry) };
-        ledger.append(&row, true);
+        ledger.append(&row, || true);
         // The same again changes nothing.
-        ledger.append(&row, true);
+        ledger.append(&row, || true);
         rows.push((id, outcome, entry, text.clone()));
         match outcome {
             Outcome::Begun => {
@@ -114,10 +114,10 @@ fn known_completion(
 #[test]
 fn damaged_bytes_are_refused() {
     let mut ledger = Ledger::default();
-    for n in 0..5 {
-        let row =
-            Row { work: WorkId::Named(b"w"), ..Row::new(ledger.next_id(START_MS), OUTCOMES[n], StreamId::new(1, 1)) };
-        ledger.append(&row, true);
+    for outcome in OUTCOMES.into_iter().take(5) {
+        let row = Row::new(ledger.next_id(START_MS), outcome, StreamId::new(1, 1));
+        let row = Row { work: WorkId::Named(b"w"), ..row };
+        ledger.append(&row, || true);
     }
     let mut bytes = Vec::new();
     ledger.encode(&mut bytes, |_| true);
@@ -133,7 +133,7 @@ fn a_row_is_small() {
         let entry = StreamId::new(START_MS + n / 3, n % 3);
         let id = ledger.next_id(START_MS + 40 + n / 3);
         let row = Row { consumer: b"worker-7", delivery: 1, ..Row::new(id, Outcome::Completed, entry) };
-        ledger.append(&row, false);
+        ledger.append(&row, || false);
     }
     let each = ledger.memory_bytes() / 100_000;
     assert!(each <= 40, "{each} bytes a row");

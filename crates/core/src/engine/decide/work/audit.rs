@@ -1,7 +1,7 @@
 //! XWORK AUDIT: what is to be done about each entry that the group has been given. Many entries take several turns; each
 //! is judged at the moment at which it is looked at.
 
-use super::{number, unknown_option, work_of};
+use super::{completion_of, number, unknown_option};
 use crate::command::args::Args;
 use crate::command::parse::{self, is};
 use crate::engine::Cx;
@@ -114,7 +114,7 @@ fn judge<'a>(
 ) -> (Reason, WorkId<'a>) {
     let work = group.work_or_none();
     let (ledger, policy) = (&work.ledger, &work.policy);
-    let wid = work_of(both, id, None, now_ms);
+    let (wid, completion) = completion_of(both, id, None, now_ms);
     let begun = match (pending, ledger.attempt(id)) {
         (Some(pending), Some(attempt)) => {
             let owner = group.owner_name(pending.consumer);
@@ -126,7 +126,7 @@ fn judge<'a>(
     let books = Books {
         pending: pending.is_some(),
         payload,
-        completed: ledger.completion(wid, policy, now_ms).is_some(),
+        completed: completion.is_some(),
         conflict: ledger.is_in_conflict(wid, policy, now_ms),
         on_hold: ledger.hold(id).is_some(),
         dead: pending.is_none() && dead(),

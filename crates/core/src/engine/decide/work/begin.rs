@@ -1,10 +1,9 @@
 //! XWORK BEGIN: may the work be done?
 
-use super::{Name, Options, Subject, Takes, check_work, has_entry, row_of, status, work_of};
+use super::{Name, Options, Subject, Takes, check_work, completion_of, has_entry, row_of, status};
 use super::{write_completion, write_held, write_stale};
 use crate::command::args::Args;
 use crate::engine::Cx;
-use crate::engine::decide::claim::stream_and_group;
 use crate::engine::fault::Fault;
 use crate::resp::encode::Reply;
 use crate::state::decision::Reason;
@@ -14,15 +13,15 @@ const TAKES: Takes = Takes { name: "BEGIN", work: true, evidence: false, failure
 
 /// XWORK BEGIN key group consumer id [WORK wid] [DELIVERY n]
 pub fn begin(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
-    let subject = Subject::read(cx, args)?;
+    let (subject, both) = Subject::read(cx, args)?;
     let options = Options::read(args, TAKES)?;
     let now_ms = cx.now_ms();
-    let both @ (_, group) = stream_and_group(cx, subject.key, subject.group)?;
+    let (_, group) = both;
     let (work, pending) = (group.work_or_none(), group.pel().get(subject.id));
     let (ledger, policy) = (&work.ledger, &work.policy);
-    let wid = work_of(both, subject.id, options.work, now_ms);
+    let (wid, completion) = completion_of(both, subject.id, options.work, now_ms);
     check_work(wid)?;
-    if let Some(first) = ledger.completion(wid, policy, now_ms) {
+    if let Some(first) = completion {
         status(reply, 2, "DONE");
         write_completion(&first, reply);
         return Ok(());

@@ -1,13 +1,12 @@
 //! XWORK DONE: the work is done. The completion is written down, the entry acknowledged, and what follows from the work
 //! is added to another stream, all in one step and once for each work id.
 
-use super::{Name, Options, Subject, Takes, check_work, emit, has_entry, row_of, status, work_of};
+use super::{Name, Options, Subject, Takes, check_work, completion_of, emit, has_entry, row_of, status};
 use super::{write_completion, write_held, write_stale};
 use crate::command::args::Args;
 use crate::engine::Cx;
-use crate::engine::decide::claim::stream_and_group;
 use crate::engine::fault::Fault;
-use crate::record::{Ids, Record};
+use crate::record::Record;
 use crate::resp::encode::Reply;
 use crate::state::ledger::{HOLD_UNTIL_MS, Outcome, Row};
 
@@ -15,17 +14,19 @@ const TAKES: Takes = Takes { name: "DONE", work: true, evidence: true, failure: 
 
 /// XWORK DONE key group consumer id [WORK wid] [DIGEST d] [RECEIPT r] [DELIVERY n] [EMIT key2 id field value …]
 pub fn done(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
-    let subject = Subject::read(cx, args)?;
+    let (subject, both) = Subject::read(cx, args)?;
     let options = Options::read(args, TAKES)?;
     let emission = options.emit.map(emit::read).transpose()?;
     let now_ms = cx.now_ms();
-    let both @ (_, group) = stream_and_group(cx, subject.key, subject.group)?;
+    let (_, group) = both;
     let (work, pending) = (group.work_or_none(), group.pel().get(subject.id));
-    let wid = work_of(both, subject.id, options.work, now_ms);
+    let (wid, completion) = completion_of(both, subject.id, options.work, now_ms);
     check_work(wid)?;
     let name = Name::of(wid);
     let delivery = options.delivery.or(pending.map(|pending| pending.deliveries)).unwrap_or(0);
+    let next_id = work.ledger.next_id(now_ms);
     let row = |outcome| Row {
+        id: next_id,
         digest: options.digest,
         receipt: options.receipt,
         ..row_of(outcome, &subject, name.id(), delivery)
@@ -37,21 +38,20 @@ pub fn done(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<()
         }
         if !has_entry(group, pending, &subject, options.delivery) {
             write_stale(group, pending, reply);
-            cx.note_work(subject.key, subject.group, row(Outcome::Stale));
+            note(cx, &subject, row(Outcome::Stale), false);
             return Ok(());
         }
     }
-    if let Some(first) = work.ledger.completion(wid, &work.policy, now_ms) {
+    if let Some(first) = completion {
         // Where one of the two says nothing there is nothing to contradict.
         let both_say = !first.digest.is_empty() && !options.digest.is_empty();
         let contradicts = both_say && first.digest != options.digest;
+        let acknowledges = pending.is_some() && !contradicts;
         status(reply, 2, if contradicts { "CONFLICT" } else { "DUPLICATE" });
         write_completion(&first, reply);
-        cx.note_work(subject.key, subject.group, row(if contradicts { Outcome::Conflict } else { Outcome::Duplicate }));
-        match &pending {
-            Some(pending) if contradicts => cx.give_back_work(subject.key, subject.group, pending, HOLD_UNTIL_MS),
-            Some(_) => acknowledge(cx, &subject),
-            None => {}
+        note(cx, &subject, row(if contradicts { Outcome::Conflict } else { Outcome::Duplicate }), acknowledges);
+        if let Some(pending) = pending.filter(|_| contradicts) {
+            cx.give_back_work(subject.key, subject.group, &pending, HOLD_UNTIL_MS);
         }
         return Ok(());
     }
@@ -69,15 +69,15 @@ pub fn done(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<()
         Some(emission) => reply.id(emission.id),
         None => reply.null(),
     }
-    cx.note_work(subject.key, subject.group, row(Outcome::Completed));
+    note(cx, &subject, row(Outcome::Completed), true);
     if let Some(emission) = &emission {
         emit::add(cx, emission);
     }
-    acknowledge(cx, &subject);
     Ok(())
 }
 
-fn acknowledge(cx: &mut Cx<'_>, subject: &Subject<'_>) {
+/// Writes a row, whose ID is the next one, and acknowledges its entry with it.
+fn note(cx: &mut Cx<'_>, subject: &Subject<'_>, row: Row<'_>, acknowledges: bool) {
     let at = cx.at(subject.key);
-    cx.emit(&Record::Acknowledge { at, group: subject.group, ids: Ids::Slice(&[subject.id]) });
+    cx.emit(&Record::WorkRow { at, group: subject.group, row, acknowledges });
 }

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::{Name, work_of};
+use super::{Name, completion_of, work_of};
 use crate::engine::Cx;
 use crate::engine::decide::claim::stream_and_group;
 use crate::engine::fault::Fault;
@@ -33,8 +33,7 @@ pub(in crate::engine::decide) fn find_lacking(
     let (mut lacking, mut asked) = (Lacking::new(), 0_u64);
     for id in ids {
         asked += 1;
-        let wid = work_of(both, id, None, now_ms);
-        if work.ledger.completion(wid, &work.policy, now_ms).is_none() {
+        if completion_of(both, id, None, now_ms).1.is_none() {
             lacking.push(id);
         }
     }

@@ -4,7 +4,6 @@ use super::dead::{self, Sent};
 use super::{Name, Options, Subject, Takes, has_entry, row_of, status, work_of, write_held, write_stale};
 use crate::command::args::Args;
 use crate::engine::Cx;
-use crate::engine::decide::claim::stream_and_group;
 use crate::engine::fault::Fault;
 use crate::resp::encode::Reply;
 use crate::state::ledger::{Outcome, Row};
@@ -16,10 +15,10 @@ const FAILED: &[u8] = b"failed";
 
 /// XWORK FAIL key group consumer id [REASON text] [DELIVERY n] [RETRYIN ms | DEAD]
 pub fn fail(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
-    let subject = Subject::read(cx, args)?;
+    let (subject, both) = Subject::read(cx, args)?;
     let options = Options::read(args, TAKES)?;
     let now_ms = cx.now_ms();
-    let both @ (_, group) = stream_and_group(cx, subject.key, subject.group)?;
+    let (_, group) = both;
     let Some(pending) = group.pel().get(subject.id) else {
         status(reply, 1, "NOTPENDING");
         return Ok(());

@@ -37,6 +37,9 @@ use crate::state::stream::Stream;
 /// Greatest number of ms that an option takes: a time that far away can still be written down everywhere.
 const MS_MAX: u64 = (1 << 53) - 1;
 
+/// A stream and a group of it.
+type Both<'c> = (&'c Stream, &'c Group);
+
 /// Of which entry a command speaks, and who says it: the words behind its name.
 #[derive(Clone, Copy)]
 struct Subject<'a> {
@@ -48,10 +51,10 @@ struct Subject<'a> {
 
 impl<'a> Subject<'a> {
     /// Key and group must be there.
-    fn read(cx: &Cx<'_>, args: Args<'a>) -> Result<Subject<'a>, Fault> {
+    fn read<'c>(cx: &'c Cx<'_>, args: Args<'a>) -> Result<(Subject<'a>, Both<'c>), Fault> {
         let (key, group) = (args.get(2), args.get(3));
-        stream_and_group(cx, key, group)?;
-        Ok(Subject { key, group, consumer: args.get(4), id: parse::id(args.get(5))? })
+        let both = stream_and_group(cx, key, group)?;
+        Ok((Subject { key, group, consumer: args.get(4), id: parse::id(args.get(5))? }, both))
     }
 }
 
@@ -161,19 +164,31 @@ fn work_of<'a>(
     given: Option<&'a [u8]>,
     now_ms: u64,
 ) -> WorkId<'a> {
-    if let Some(given) = given {
-        return WorkId::parse(given);
+    completion_of((stream, group), id, given, now_ms).0
+}
+
+/// The work of an entry, as [`work_of`] finds it, and its completion.
+fn completion_of<'a>(
+    (stream, group): Both<'a>,
+    id: StreamId,
+    given: Option<&'a [u8]>,
+    now_ms: u64,
+) -> (WorkId<'a>, Option<Row<'a>>) {
+    let Some(work) = group.work() else { return (given.map_or(WorkId::Entry(id), WorkId::parse), None) };
+    let (ledger, policy) = (&work.ledger, &work.policy);
+    let said = given.map(WorkId::parse).or_else(|| Some(ledger.attempt(id)?.work_id(id)));
+    if let Some(said) = said {
+        return (said, ledger.completion(said, policy, now_ms));
     }
-    let Some(work) = group.work() else { return WorkId::Entry(id) };
-    if let Some(attempt) = work.ledger.attempt(id) {
-        return attempt.work_id(id);
+    let (settlement, own) = ledger.heard_of(id, policy, now_ms);
+    let from_field = || {
+        let name = key_of(&stream.entries.get(id)?, policy.work_field.as_deref()?)?;
+        (!name.is_empty()).then(|| WorkId::parse(name))
+    };
+    match settlement.map(|row| row.work).or_else(from_field) {
+        Some(named) if named != WorkId::Entry(id) => (named, ledger.completion(named, policy, now_ms)),
+        _ => (WorkId::Entry(id), own),
     }
-    if let Some(row) = work.ledger.settlement(id, &work.policy, now_ms) {
-        return row.work;
-    }
-    let field = work.policy.work_field.as_deref();
-    let named = field.and_then(|field| key_of(&stream.entries.get(id)?, field));
-    named.filter(|name| !name.is_empty()).map_or(WorkId::Entry(id), WorkId::parse)
 }
 
 /// Refuses a work id of an entry's field that is too long for a row.
@@ -191,7 +206,7 @@ impl Cx<'_> {
         let Ok((_, of)) = stream_and_group(self, key, group) else { return };
         let id = of.work_or_none().ledger.next_id(now_ms);
         let at = self.at(key);
-        self.emit(&Record::WorkRow { at, group, row: Row { id, ..row } });
+        self.emit(&Record::WorkRow { at, group, row: Row { id, ..row }, acknowledges: false });
     }
 
     /// Gives a pending entry back: nobody has it, and it is released at `due_ms` (0 = now).

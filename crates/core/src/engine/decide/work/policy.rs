@@ -87,7 +87,7 @@ fn write(policy: &Policy, reply: &mut Reply<'_>) {
         reply.bulk(name.as_bytes());
         reply.count(number);
     };
-    reply.map(11);
+    reply.map(10);
     reply.bulk(b"evidence");
     reply.bulk(policy.evidence.name().as_bytes());
     reply.bulk(b"workfield");

@@ -152,7 +152,7 @@ impl Engine {
         if stream.entries.contains(letter.id) {
             let (position, entries_read) = (group.last_delivered, group.entries_read);
             let is_done = group.is_done(letter.id);
-            self.emit(&Record::WorkRow { at, group: &letter.group, row });
+            self.emit(&Record::WorkRow { at, group: &letter.group, row, acknowledges: false });
             if is_done {
                 let holds = [Claimed { id: letter.id, deliveries: 0 }];
                 let holds = Claims::Slice(&holds);
@@ -162,7 +162,7 @@ impl Engine {
         } else if !self.add_for(at, &letter, now_ms) {
             return false;
         } else {
-            self.emit(&Record::WorkRow { at, group: &letter.group, row });
+            self.emit(&Record::WorkRow { at, group: &letter.group, row, acknowledges: false });
         }
         self.emit(&Record::DeleteEntries { at: from, ids: Ids::Slice(&[id]) });
         self.notify(EventClass::Stream, "xdel", from.db, from.key);
