@@ -1,6 +1,7 @@
 //! The process around the engine: event loop, sockets, log providers, snapshots, configuration, command-line tools.
 //! Decides nothing about what a command means; that is `impel-core`'s.
 
+pub mod audit;
 pub mod backup;
 pub mod calendar;
 pub mod check;

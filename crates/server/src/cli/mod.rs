@@ -4,6 +4,7 @@
 //! that has the name of a command is given as `./NAME`.
 
 pub mod add;
+pub mod audit;
 pub mod backup;
 pub mod check;
 mod options;
@@ -37,6 +38,7 @@ pub struct Command {
 /// All of them.
 pub const COMMANDS: &[Command] = &[
     Command { name: "add", about: "add an entry to a stream of a server", run: add::run },
+    Command { name: "audit", about: "what became of the entries that a group was given", run: audit::run },
     Command {
         name: "backup",
         about: "copy a data directory while a server works in it, or what is new in it",
