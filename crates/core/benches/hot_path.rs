@@ -227,5 +227,44 @@ fn commands(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, resp, entries, pending, commands);
+/// Acknowledging one by one, and what a ledger adds to it: XWORK DONE is to cost no more than one and a half XACK.
+fn work(c: &mut Criterion) {
+    const COMMANDS: u64 = 1000;
+    let mut group = c.benchmark_group("work");
+    group.throughput(Throughput::Elements(COMMANDS));
+    let delivered = |policy: &[&[u8]]| {
+        let mut world = World::new();
+        world.run(&command(&[b"XGROUP", b"CREATE", b"stream", b"g", b"0", b"MKSTREAM"]));
+        if !policy.is_empty() {
+            world.run(&command(&[&[b"XWORK".as_slice(), b"POLICY", b"stream", b"g"], policy].concat()));
+        }
+        for number in 1..=COMMANDS {
+            world.run(&command(&[b"XADD", b"stream", format!("{number}-0").as_bytes(), b"field", VALUE]));
+        }
+        // Its long reply also leaves the connection a buffer for those that are measured.
+        world.run(&command(&[b"XREADGROUP", b"GROUP", b"g", b"c", b"STREAMS", b"stream", b">"]));
+        world
+    };
+    let each = |words: &dyn Fn(&[u8]) -> Vec<u8>| -> Vec<u8> {
+        (1..=COMMANDS).flat_map(|number| words(format!("{number}-0").as_bytes())).collect()
+    };
+    let ack = each(&|id| command(&[b"XACK", b"stream", b"g", id]));
+    let done = each(&|id| command(&[b"XWORK", b"DONE", b"stream", b"g", b"c", id]));
+    let begin = each(&|id| command(&[b"XWORK", b"BEGIN", b"stream", b"g", b"c", id]));
+    type Case<'a> = (&'a str, &'a [&'a [u8]], &'a [u8]);
+    let rows: [Case<'_>; 4] = [
+        ("XACK", &[], &ack),
+        ("XACK, EVIDENCE record", &[b"EVIDENCE", b"record"], &ack),
+        ("XWORK DONE", &[], &done),
+        ("XWORK BEGIN", &[], &begin),
+    ];
+    for (name, policy, bytes) in rows {
+        group.bench_function(name, |b| {
+            b.iter_batched_ref(|| delivered(policy), |world| black_box(world.run(bytes)), BatchSize::LargeInput);
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, resp, entries, pending, commands, work);
 criterion_main!(benches);

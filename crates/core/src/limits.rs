@@ -100,3 +100,21 @@ pub const SCRIPT_HARD_BOUND_FACTOR: u64 = 10;
 /// With more replies than this waiting to be sent to a connection its next command is not carried out yet: one packet of
 /// short commands may ask for any number of long replies.
 pub const OUTPUT_AHEAD_MAX_BYTES: usize = 16 * 1024 * 1024;
+
+/// Rows of a work ledger that stand together in a chunk: the unit in which it is shared with a snapshot and freed …
+pub const LEDGER_CHUNK_ROWS: usize = 128;
+
+/// … unless they have so many bytes before: what a snapshot shares is copied by the first change.
+pub const LEDGER_CHUNK_BYTES: usize = 16 * 1024;
+
+/// Bytes of a work id, a digest, a receipt or a reason: a ledger keeps a million of them.
+pub const WORK_TEXT_MAX_BYTES: usize = 4096;
+
+/// Greatest LEDGERLEN: rows are found by 32 bits of their numbers.
+pub const LEDGER_LEN_MAX: u64 = 1 << 30;
+
+/// Entries or rows that XWORK AUDIT and XWORK LOG look at in one turn.
+pub const WORK_LOOKS_PER_TURN: usize = 2000;
+
+/// Entries of a dead-letter stream that XWORK REDRIVE looks at in one turn.
+pub const REDRIVE_PER_TURN: u64 = 500;

@@ -12,6 +12,9 @@ mod tests;
 use crate::id::StreamId;
 use crate::state::group::GroupOptions;
 use crate::state::idempotence::IdempotenceSettings;
+use crate::state::ledger::Row;
+use crate::state::policy::Policy;
+use crate::state::redrive::Redrive;
 use crate::state::retention::Retention;
 
 pub use codec::TAGS;
@@ -120,6 +123,15 @@ pub enum Record<'a> {
     Due { at: At<'a>, due_ms: u64, id: StreamId },
     /// Where the last XAUTOCLAIM began that gave up before it found anything; `None`: the last one did not.
     ScanStart { at: At<'a>, group: &'a [u8], start: Option<StreamId> },
+    /// The policy of a group.
+    WorkPolicy { at: At<'a>, group: &'a [u8], policy: Policy },
+    /// The ledger of a group has this row. What else the row's outcome brings about in the ledger follows from it; what
+    /// becomes of the pending entry is said by other records, but that with `acknowledges` it is pending no more.
+    WorkRow { at: At<'a>, group: &'a [u8], row: Row<'a>, acknowledges: bool },
+    /// The ledger of a group has forgotten the rows before this number.
+    WorkForget { at: At<'a>, group: &'a [u8], before: u64 },
+    /// The entries of a stream are on their way back to where they came from, or no more.
+    Redrive { at: At<'a>, redrive: Option<Redrive> },
 }
 
 impl<'a> Record<'a> {
@@ -164,7 +176,11 @@ impl<'a> Record<'a> {
             | Record::Hold { at, .. }
             | Record::Give { at, .. }
             | Record::Due { at, .. }
-            | Record::ScanStart { at, .. } => Some(*at),
+            | Record::ScanStart { at, .. }
+            | Record::WorkPolicy { at, .. }
+            | Record::WorkRow { at, .. }
+            | Record::WorkForget { at, .. }
+            | Record::Redrive { at, .. } => Some(*at),
         }
     }
 }

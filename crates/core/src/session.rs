@@ -8,9 +8,11 @@ use crate::command::table::{CommandId, CommandSpec, Flags};
 use crate::engine::Carried;
 use crate::engine::acl::rules::User;
 use crate::engine::pubsub::Subscriptions;
+use crate::id::StreamId;
 use crate::pipeline::Output;
 use crate::resp::decode::Decoder;
 use crate::resp::encode::Protocol;
+use crate::state::decision::REASONS;
 
 /// Which replies a client wants (CLIENT REPLY).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -69,6 +71,44 @@ pub struct GroupReader {
     pub claim_idle_ms: Option<u64>,
     /// NOACK: new entries do not become pending.
     pub no_ack: bool,
+    /// Leases of the group by key (ms), where there is one: it takes what has been idle for so long, too.
+    pub leases: Vec<(Box<[u8]>, u64)>,
+}
+
+impl GroupReader {
+    /// Takes pending entries of the stream under a key that have been idle for so long (ms).
+    pub fn claims_at(&self, key: &[u8]) -> Option<u64> {
+        let lease = self.leases.iter().find(|(of, _)| **of == *key).map(|&(_, ms)| ms);
+        self.claim_idle_ms.into_iter().chain(lease).min()
+    }
+
+    /// The lease of its group that it has noted for a key (ms); 0 = none.
+    pub fn lease_at(&self, key: &[u8]) -> u64 {
+        self.leases.iter().find(|(of, _)| **of == *key).map_or(0, |&(_, ms)| ms)
+    }
+
+    /// Notes the lease of its group at a key; 0 = none. With NOACK nothing is taken over by it.
+    pub fn set_lease(&mut self, key: &[u8], lease_ms: u64) {
+        self.leases.retain(|(of, _)| **of != *key);
+        if lease_ms != 0 && !self.no_ack {
+            self.leases.push((key.into(), lease_ms));
+        }
+    }
+}
+
+/// How far a command has come that answers with what it has found in several turns.
+#[derive(Clone, Debug, Default)]
+pub struct Progress {
+    /// Where it goes on.
+    pub next: StreamId,
+    /// Where it ends, if that was settled at its beginning.
+    pub last: StreamId,
+    /// How many elements its reply has so far.
+    pub found: usize,
+    /// The elements, as bytes of the reply.
+    pub reply: Vec<u8>,
+    /// What it has counted.
+    pub counts: [u64; REASONS.len()],
 }
 
 /// What a blocked reader waits for.
@@ -92,6 +132,8 @@ pub struct Wait {
     pub goes_on: bool,
     /// What a trim that goes on carries over.
     pub carried: Option<Carried>,
+    /// How far a command has come that goes on and collects its reply.
+    pub progress: Option<Box<Progress>>,
     /// Its place in the queues of its keys.
     pub ticket: u64,
 }

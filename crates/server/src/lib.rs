@@ -1,10 +1,12 @@
 //! The process around the engine: event loop, sockets, log providers, snapshots, configuration, command-line tools.
 //! Decides nothing about what a command means; that is `impel-core`'s.
 
+pub mod audit;
 pub mod backup;
 pub mod calendar;
 pub mod check;
 pub mod cli;
+pub mod client;
 pub mod clock;
 pub mod config;
 pub mod disk;
@@ -25,3 +27,4 @@ pub mod signals;
 pub mod snapshots;
 pub mod startup;
 pub mod syncer;
+pub mod worker;

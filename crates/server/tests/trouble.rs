@@ -124,6 +124,20 @@ fn a_snapshot_that_does_not_fit_is_an_error_and_the_server_goes_on() {
     assert_eq!(server.client().ask(&["XLEN", "s"]), Reply::Int(30));
 }
 
+/// What is in memory alone is not given up because it cannot be saved, and whoever asked for the end is told.
+#[test]
+fn a_server_without_a_log_that_cannot_save_does_not_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(_volume) = Volume::mount(&folder.path().join("data"), "3m") else { return };
+    let server = Server::start(folder.path(), &["--appendonly", "no"]);
+    let mut client = server.client();
+    let value = "x".repeat(100_000);
+    (1..40).for_each(|n| drop(client.ask(&["XADD", "s", &format!("{n}-1"), "value", &value])));
+    assert_eq!(client.ask(&["SHUTDOWN", "SAVE"]).text(), "ERR Errors trying to SHUTDOWN. Check logs.");
+    assert_eq!(client.ask(&["XLEN", "s"]), Reply::Int(39));
+    assert!(server.log().contains("not ended"), "{}", server.log());
+}
+
 #[test]
 fn a_directory_that_cannot_be_written_is_named_at_the_start() {
     let folder = tempfile::tempdir().unwrap();

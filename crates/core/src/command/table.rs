@@ -18,6 +18,7 @@ mod stream_settings;
 mod streams;
 mod strings;
 mod transactions;
+mod work;
 
 pub use flags::{Categories, Flags, KeyFlags};
 pub use id::CommandId;
@@ -25,9 +26,10 @@ pub use spec::{Argument, ArgumentKind, CommandSpec, KeyBegin, KeySpec};
 
 use crate::command::args::Args;
 
-const FAMILIES: [&[CommandSpec]; 10] = [
+const FAMILIES: [&[CommandSpec]; 11] = [
     &streams::COMMANDS,
     &stream_settings::COMMANDS,
+    &work::COMMANDS,
     &strings::COMMANDS,
     &keys::COMMANDS,
     &transactions::COMMANDS,

@@ -136,6 +136,7 @@ pub fn keys_of(spec: &CommandSpec, args: Args) -> KeyPositions {
     match spec.id {
         CommandId::XRead | CommandId::XReadGroup => stream_keys(args),
         CommandId::Eval | CommandId::EvalRo | CommandId::EvalSha | CommandId::EvalShaRo => counted_keys(args),
+        CommandId::XWorkDone | CommandId::XWorkPolicy => work_keys(spec.id, args),
         _ => spec.key_specs.iter().flat_map(|rule| positions(rule, args.len())).collect(),
     }
 }
@@ -184,6 +185,29 @@ fn counted_keys(args: Args) -> KeyPositions {
         Some(count) if count <= args.len() - 3 => (3..3 + count).collect(),
         _ => KeyPositions::new(),
     }
+}
+
+/// XWORK DONE and POLICY: the stream, and the key behind EMIT or each DEADLETTER, found as the parser does: a work id or a
+/// field may be called EMIT as well.
+fn work_keys(command: CommandId, args: Args) -> KeyPositions {
+    let (mut at, word, ends): (usize, &[u8], bool) = match command {
+        CommandId::XWorkDone => (6, b"EMIT", true),
+        _ => (4, b"DEADLETTER", false),
+    };
+    let mut keys: KeyPositions = (2..args.len().min(3)).collect();
+    while at + 1 < args.len() {
+        if args.get(at).eq_ignore_ascii_case(word) {
+            // An empty key is none: it takes the dead letter away.
+            if ends || !args.get(at + 1).is_empty() {
+                keys.push(at + 1);
+            }
+            if ends {
+                break;
+            }
+        }
+        at += if !ends && args.get(at).eq_ignore_ascii_case(b"BACKOFF") { 3 } else { 2 };
+    }
+    keys
 }
 
 /// XREAD and XREADGROUP: the first half of what follows STREAMS, found as the parser does. A group, a consumer or the

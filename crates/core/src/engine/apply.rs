@@ -339,6 +339,35 @@ fn change(state: &mut State, record: &Record<'_>, context: &Context) {
             removed.into_iter().for_each(|list| state.garbage.pel(list));
             state.note_group_work(*at, group);
         }
+        Record::WorkPolicy { at, group, policy } => {
+            let Some(group) = group_mut(state, *at, group, context) else { return };
+            let work = group.work_mut();
+            work.policy = policy.clone();
+            work.consumers_look_ms = 0;
+            state.db_mut(at.db).note_due(at.key);
+        }
+        Record::WorkRow { at, group, row, acknowledges } => {
+            let Some(group) = group_mut(state, *at, group, context) else { return };
+            group.append_row(row);
+            if *acknowledges {
+                group.totals.acked += u64::from(group.remove_pending(row.entry));
+            }
+            if group.work().is_some_and(|work| work.ledger.is_due_anew(&work.policy)) {
+                state.db_mut(at.db).note_due(at.key);
+            }
+        }
+        Record::Redrive { at, redrive } => {
+            let Some(stream) = stream(state, *at, context, Touch::No) else { return };
+            stream.redrive = *redrive;
+            state.db_mut(at.db).note_due(at.key);
+        }
+        Record::WorkForget { at, group, before } => {
+            // No reply waits for this one: what is forgotten was known no more.
+            capture(state, *at);
+            if let Some(group) = state.stream_mut(at.db, at.key).and_then(|stream| stream.group_mut(group)) {
+                group.work_mut().ledger.forget(*before);
+            }
+        }
         Record::ScanStart { at, group, start } => {
             capture(state, *at);
             // A hint for the next scan: no reply waits for it.

@@ -3,7 +3,7 @@
 //! at the back of all its queues; in all other cases it keeps its place.
 //!
 //! At a key the readers of a group stand together, by what can serve them: something new, something to claim once it has
-//! been idle for so long, or (they have as much as they may have) nothing before they have room. So who can gain from what
+//! been idle for so long (CLAIM, or the group's lease: both are meant by CLAIM here), or (they have as much as they may have) nothing before they have room. So who can gain from what
 //! happened is found without asking the others. Each group has one time at which its readers with CLAIM look again.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,6 +31,8 @@ pub enum Signal {
     Held,
     /// Something has been idle for long enough: of readers with CLAIM. Time alone says so.
     Idle,
+    /// A group may have another lease: of its readers, who take up what they claim by it.
+    Lease,
 }
 
 impl Signal {
@@ -40,7 +42,7 @@ impl Signal {
 
     /// Can it concern readers with CLAIM alone?
     pub fn is_for_claims(self) -> bool {
-        matches!(self, Signal::Pending | Signal::Claimable | Signal::Idle)
+        matches!(self, Signal::Pending | Signal::Claimable | Signal::Idle | Signal::Lease)
     }
 }
 
@@ -84,38 +86,38 @@ struct GroupQueue {
 }
 
 impl GroupQueue {
-    fn add(&mut self, ticket: u64, client: ClientIndex, reader: &GroupReader, several: bool) {
+    fn add(&mut self, ticket: u64, client: ClientIndex, reader: &GroupReader, key: &[u8], several: bool) {
         if reader.no_ack {
             self.no_ack.insert(ticket, client);
         }
         if several {
             self.several.insert(ticket, client);
         }
-        self.claiming += usize::from(reader.claim_idle_ms.is_some());
-        self.admit(ticket, client, reader);
+        self.claiming += usize::from(reader.claims_at(key).is_some());
+        self.admit(ticket, client, reader, key);
     }
 
-    fn admit(&mut self, ticket: u64, client: ClientIndex, reader: &GroupReader) {
+    fn admit(&mut self, ticket: u64, client: ClientIndex, reader: &GroupReader, key: &[u8]) {
         if !reader.no_ack {
             self.open.insert(ticket, client);
         }
-        if let Some(idle_ms) = reader.claim_idle_ms {
+        if let Some(idle_ms) = reader.claims_at(key) {
             self.claims.entry(idle_ms).or_default().insert(ticket, client);
         }
     }
 
     /// Takes a reader out; answers whether it stood among those that have no room.
-    fn remove(&mut self, ticket: u64, reader: &GroupReader) -> bool {
+    fn remove(&mut self, ticket: u64, reader: &GroupReader, key: &[u8]) -> bool {
         self.no_ack.remove(&ticket);
         self.several.remove(&ticket);
-        self.claiming -= usize::from(reader.claim_idle_ms.is_some());
-        self.expel(ticket, reader);
+        self.claiming -= usize::from(reader.claims_at(key).is_some());
+        self.expel(ticket, reader, key);
         self.full.remove(&ticket).is_some()
     }
 
-    fn expel(&mut self, ticket: u64, reader: &GroupReader) {
+    fn expel(&mut self, ticket: u64, reader: &GroupReader, key: &[u8]) {
         self.open.remove(&ticket);
-        if let Some(idle_ms) = reader.claim_idle_ms
+        if let Some(idle_ms) = reader.claims_at(key)
             && let Some(line) = self.claims.get_mut(&idle_ms)
         {
             line.remove(&ticket);
@@ -164,7 +166,7 @@ impl Queue {
             Signal::Any | Signal::New => true,
             Signal::Pending | Signal::Claimable | Signal::Idle => self.groups.values().any(|group| group.claiming > 0),
             Signal::Room => self.groups.values().any(|group| group.crowded || !group.full.is_empty()),
-            Signal::Held => !self.groups.is_empty(),
+            Signal::Held | Signal::Lease => !self.groups.is_empty(),
         }
     }
 }
@@ -256,7 +258,8 @@ impl Blocked {
                     queue.plain.insert(wait.ticket, client);
                 }
                 Some(reader) => {
-                    queue.groups.entry(reader.group.clone()).or_default().add(wait.ticket, client, reader, several);
+                    let group = queue.groups.entry(reader.group.clone()).or_default();
+                    group.add(wait.ticket, client, reader, key, several);
                 }
             }
         }
@@ -279,7 +282,7 @@ impl Blocked {
             if let Some(reader) = &wait.group
                 && let Some(of) = queue.groups.get_mut(&reader.group)
             {
-                of.remove(wait.ticket, reader);
+                of.remove(wait.ticket, reader, key);
                 let look_ms = of.look_ms.filter(|_| of.claiming == 0);
                 if let Some(ms) = look_ms {
                     of.look_ms = None;
@@ -313,10 +316,10 @@ impl Blocked {
             if let Some(reader) = &wait.group
                 && let Some(of) = queue.groups.get_mut(&reader.group)
             {
-                let full = of.remove(old, reader);
-                of.add(new, client, reader, several);
+                let full = of.remove(old, reader, key);
+                of.add(new, client, reader, key, several);
                 if full {
-                    of.expel(new, reader);
+                    of.expel(new, reader, key);
                     of.full.insert(new, client);
                 }
             }
@@ -412,7 +415,7 @@ impl Blocked {
     /// A reader has no room.
     pub fn set_full(&mut self, place: &Place, ticket: u64, client: ClientIndex, reader: &GroupReader) {
         if let Some(of) = self.of_mut(place) {
-            of.expel(ticket, reader);
+            of.expel(ticket, reader, &place.key);
             of.full.insert(ticket, client);
         }
     }
@@ -421,7 +424,7 @@ impl Blocked {
     pub fn set_open(&mut self, place: &Place, ticket: u64, client: ClientIndex, reader: &GroupReader) {
         if let Some(of) = self.of_mut(place) {
             of.full.remove(&ticket);
-            of.admit(ticket, client, reader);
+            of.admit(ticket, client, reader, &place.key);
         }
     }
 

@@ -11,7 +11,7 @@ use super::{Carried, Engine};
 use crate::command::table::{CommandSpec, Flags};
 use crate::id::StreamId;
 use crate::record::{At, Record};
-use crate::session::{Client, Wait};
+use crate::session::{Client, Progress, Wait};
 use crate::settings::Settings;
 use crate::state::entries::NodeLimits;
 use crate::state::keyspace::{Slot, State, Value};
@@ -35,6 +35,8 @@ pub struct Cx<'e> {
     pub goes_on: bool,
     /// What a trim that was postponed gave itself along.
     pub carried: Option<Carried>,
+    /// How far a command has come that was postponed and collects its reply.
+    pub progress: Option<Box<Progress>>,
     /// May this call wait? Not inside a transaction.
     pub may_block: bool,
     /// Set by a read that has nothing to answer yet.

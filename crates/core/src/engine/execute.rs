@@ -73,7 +73,7 @@ impl Engine {
         }
         let start = out.len();
         let measured = self.begin_measuring(spec, facts);
-        let going_on = self.going_on.take();
+        let (going_on, progress) = (self.going_on.take(), self.progress.take());
         let mut cx = Cx {
             engine: self,
             client: index,
@@ -83,6 +83,7 @@ impl Engine {
             again,
             goes_on: going_on.is_some(),
             carried: going_on.flatten(),
+            progress,
             may_block,
             wait: None,
             gate: Cell::new(0),

@@ -94,6 +94,7 @@ pub fn fits(state: &State, record: &Record<'_>, next: Option<&Record<'_>>, known
         | Record::Duplicates { at, .. }
         | Record::RetentionSettings { at, .. }
         | Record::GroupCreate { at, .. }
+        | Record::Redrive { at, .. }
         | Record::Due { at, .. } => stream(state, at).map(|_| ()),
         Record::Delay { at, id, .. } => demand(stream(state, at)?.entries.contains(*id), "there is no such entry"),
         Record::GroupPosition { at, group: name, .. }
@@ -109,6 +110,9 @@ pub fn fits(state: &State, record: &Record<'_>, next: Option<&Record<'_>>, known
         | Record::Drop { at, group: name, .. }
         | Record::DropRange { at, group: name, .. }
         | Record::Give { at, group: name, .. }
+        | Record::WorkPolicy { at, group: name, .. }
+        | Record::WorkRow { at, group: name, .. }
+        | Record::WorkForget { at, group: name, .. }
         | Record::ScanStart { at, group: name, .. } => group(state, at, name).map(|_| ()),
         Record::GiveBackAll { at, group: name, consumer, .. } => {
             demand(group(state, at, name)?.1.find(consumer).is_some(), "there is no such consumer")

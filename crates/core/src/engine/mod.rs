@@ -42,7 +42,7 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use crate::pipeline::Spares;
 use crate::record::Record;
-use crate::session::Client;
+use crate::session::{Client, Progress};
 use crate::settings::Settings;
 use crate::state::entries::NodeLimits;
 use crate::state::keyspace::GroupPlace;
@@ -95,6 +95,7 @@ pub struct Engine {
     postponed: Postponed,
     /// The command that is carried out next goes on from an earlier turn, with what it carries over.
     going_on: Option<Option<Carried>>,
+    progress: Option<Box<Progress>>,
     /// Steps that were done in this turn: see `postpone`.
     steps: Cell<usize>,
     /// The group whose keys were freed last, and the stream that was swept last.
@@ -149,6 +150,7 @@ impl Engine {
             later: Vec::new(),
             postponed: Postponed::default(),
             going_on: None,
+            progress: None,
             steps: Cell::new(0),
             keys_freed: None,
             swept: None,

@@ -9,7 +9,7 @@
 //! each once, as long as the turn has time, and the next turn begins with whoever is behind the last of them. Of the
 //! readers of one group of one stream only the first is: those behind it would find before it what it has been looking for.
 //!
-//! Everything that goes on writes, so it stands still during CLIENT PAUSE.
+//! Everything that goes on stands still during CLIENT PAUSE: nearly all of it writes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};
@@ -20,7 +20,7 @@ use crate::command::table::Flags;
 use crate::engine::blocked::{ClientIndex, Place};
 use crate::engine::facts::Facts;
 use crate::id::StreamId;
-use crate::session::Wait;
+use crate::session::{Progress, Wait};
 
 /// Microseconds after which a turn begins no further postponed command.
 const TURN_US: u64 = 500;
@@ -72,8 +72,24 @@ impl Cx<'_> {
     /// reader of a group, `keys` are the streams.
     pub fn postpone(&mut self, args: Args<'_>, keys: Vec<Box<[u8]>>, carried: Option<Carried>) {
         debug_assert!(self.spec.flags.has(Flags::WRITE), "a pause holds back all that goes on");
+        self.leave(args, keys, carried, None);
+    }
+
+    /// Leaves a command that looks through something, and changes nothing that a pause is to hold back, for the next turn,
+    /// which gets back how far it has come as [`Cx::progress`].
+    pub fn postpone_with(&mut self, args: Args<'_>, progress: Box<Progress>) {
+        self.leave(args, Vec::new(), None, Some(progress));
+    }
+
+    fn leave(
+        &mut self,
+        args: Args<'_>,
+        keys: Vec<Box<[u8]>>,
+        carried: Option<Carried>,
+        progress: Option<Box<Progress>>,
+    ) {
         let mut wait = Engine::wait_for(self.spec.id, OwnedArgs::new(args.iter()), self.db, keys, None);
-        (wait.goes_on, wait.is_asked_for, wait.carried) = (true, false, carried);
+        (wait.goes_on, wait.is_asked_for, wait.carried, wait.progress) = (true, false, carried, progress);
         self.wait = Some(wait);
     }
 }

@@ -55,6 +55,12 @@ impl Engine {
                 let free: Found = ids.iter().filter(|&id| stream.is_free(id) && stream.entries.contains(id)).collect();
                 self.remove_free(*at, free);
             }
+            Record::WorkRow { at, row, acknowledges: true, .. } => {
+                let Some(stream) = self.retiring(*at) else { return };
+                if stream.is_free(row.entry) && stream.entries.contains(row.entry) {
+                    self.remove_free(*at, [row.entry].into_iter().collect());
+                }
+            }
             Record::Deliver { at, after, last, no_ack: true, .. } => {
                 let Some(stream) = self.retiring(*at) else { return };
                 let from = after.next().unwrap_or(StreamId::MAX);

@@ -116,6 +116,11 @@ impl Store {
         self.state.db_mut(at.db).note_due(at.key);
     }
 
+    /// When the consumers of a group are looked through the next time for such as have had nothing for long.
+    pub fn note_consumers_look(&mut self, at: At<'_>, group: &[u8], ms: u64) {
+        self.state.note_consumers_look(at.db, at.key, group, ms);
+    }
+
     /// Frees some keys of a group that nothing pending holds any more, see [`State::free_keys_of`]. Records and snapshots know
     /// them as free already; until this is done nobody is answered as if there were nothing behind them.
     pub fn free_keys(&mut self, at: At<'_>, group: &[u8], most: usize) -> bool {

@@ -23,6 +23,7 @@ mod transactions;
 mod trim;
 mod turns;
 mod waking;
+mod work;
 
 use std::cell::{Cell, RefCell};
 

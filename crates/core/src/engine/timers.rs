@@ -76,7 +76,7 @@ impl Engine {
     }
 
     /// Does what is due at streams by time alone: messages are forgotten, entries become too old, delayed ones become due,
-    /// what was given back with a delay is released.
+    /// what was given back with a delay is released, rows of ledgers are forgotten, consumers without anything are removed.
     fn do_due(&mut self, now_ms: u64) {
         let mut budget = DUE_PER_TURN;
         for db in 0..self.state.databases().len() {
@@ -88,6 +88,8 @@ impl Engine {
                 let at = At { db, key: &key };
                 let trimmed = self.trim_beyond(at, now_ms);
                 let forgotten = trimmed + self.forget_messages(at, now_ms) + self.end_delays(at, now_ms, budget);
+                let forgotten = forgotten + self.forget_rows(at, now_ms, budget) + self.end_consumers(at, now_ms);
+                let forgotten = forgotten + self.go_on_redriving(at, now_ms);
                 // One that was called off counts as well: looking took its time.
                 budget = budget.saturating_sub((forgotten + self.release_due(at, now_ms, budget)).max(1));
             }

@@ -34,7 +34,7 @@ impl Engine {
         if let Some(reader) = wait.group.as_ref().filter(|_| !wait.only_goes_on()) {
             for key in &wait.keys {
                 let place = Place { db: wait.db, key: key.clone(), group: reader.group.clone() };
-                let needs_room = !reader.no_ack || reader.claim_idle_ms.is_some();
+                let needs_room = !reader.no_ack || reader.claims_at(key).is_some();
                 if needs_room && !self.has_room(&place, reader, facts.now_ms) {
                     self.blocked.set_full(&place, wait.ticket, index, reader);
                 }
@@ -111,8 +111,8 @@ impl Engine {
         keys: Vec<Box<[u8]>>,
         deadline_ms: Option<u64>,
     ) -> Box<Wait> {
-        let (group, carried) = (None, None);
+        let (group, carried, progress) = (None, None, None);
         let (is_asked_for, goes_on, ticket) = (true, false, 0);
-        Box::new(Wait { args, command, db, keys, deadline_ms, group, is_asked_for, goes_on, carried, ticket })
+        Box::new(Wait { args, command, db, keys, deadline_ms, group, is_asked_for, goes_on, carried, progress, ticket })
     }
 }

@@ -91,8 +91,10 @@ impl Engine {
                 self.blocked.signal(at.db, at.key, Signal::Claimable);
                 self.blocked.signal(at.db, at.key, Signal::Room);
             }
+            Record::WorkPolicy { at, .. } => self.blocked.signal(at.db, at.key, Signal::Lease),
             Record::Due { at, .. } => self.blocked.signal(at.db, at.key, Signal::Held),
             Record::Acknowledge { at, .. }
+            | Record::WorkRow { at, acknowledges: true, .. }
             | Record::AcknowledgeRange { at, .. }
             | Record::DropRange { at, .. }
             | Record::Drop { at, .. }
@@ -106,6 +108,7 @@ impl Engine {
     fn signal_ready(&mut self, record: &Record<'_>) {
         let (at, group) = match record {
             Record::Acknowledge { at, group, .. }
+            | Record::WorkRow { at, group, acknowledges: true, .. }
             | Record::AcknowledgeRange { at, group, .. }
             | Record::DropRange { at, group, .. }
             | Record::Drop { at, group, .. }
@@ -136,6 +139,9 @@ impl Engine {
             }
             let several_keys = ready.iter().any(|(db, key, _)| (*db, key) != (ready[0].0, &ready[0].1));
             for (db, key, what) in ready {
+                if matches!(what, Signal::Any | Signal::Lease) {
+                    self.refresh_leases(db, &key, facts);
+                }
                 let is_new = matches!(what, Signal::Any | Signal::New);
                 let stream = self.stream_at(db, &key, facts.now_ms);
                 let (is_stream, has_entries) = (stream.is_some(), stream.is_some_and(|s| !s.entries.is_empty()));
@@ -224,7 +230,9 @@ impl Engine {
             }
             let wait = self.client(index)?.wait.as_deref()?;
             let reader = wait.group.as_ref()?;
-            if round.what == Signal::Idle && wait.deadline_ms.is_some_and(|end_ms| offer.is_late(reader, end_ms)) {
+            if round.what == Signal::Idle
+                && wait.deadline_ms.is_some_and(|end_ms| offer.is_late(reader.claims_at(&place.key), end_ms))
+            {
                 from = ticket + 1;
                 continue;
             }
@@ -322,7 +330,7 @@ impl Engine {
         let mut out = self.take_output(index);
         let start = out.len();
         self.own_pushes.running = Some(index);
-        let Wait { args, deadline_ms, ticket, goes_on, carried, .. } = *wait;
+        let Wait { args, deadline_ms, ticket, goes_on, carried, progress, .. } = *wait;
         let spec = table::resolve(args.args()).expect("what waits was a good command before");
         let denial = self.find_denial(index, spec, args.args(), Origin::TopLevel, facts);
         if let (Some(denial), Some(client)) = (denial, self.client(index)) {
@@ -334,7 +342,7 @@ impl Engine {
             self.resume.push_back(index);
             return;
         }
-        self.going_on = goes_on.then_some(carried);
+        (self.going_on, self.progress) = (goes_on.then_some(carried), progress);
         let (gate, waits) = self.run(index, spec, args.args(), facts, &mut out, true, true);
         if waits {
             let mut pushes = Vec::new();
@@ -351,6 +359,26 @@ impl Engine {
         }
         self.finish_command(index, out, start, gate);
         self.resume.push_back(index);
+    }
+
+    /// The groups of a key may have other leases than their readers have noted.
+    fn refresh_leases(&mut self, db: usize, key: &[u8], facts: &Facts<'_>) {
+        for (_, index) in self.blocked.queue(db, key) {
+            let wait = self.client(index).and_then(|client| client.wait.as_deref());
+            let Some(reader) = wait.and_then(|wait| wait.group.as_ref()) else { continue };
+            let group = self.stream_at(db, key, facts.now_ms).and_then(|stream| stream.group(&reader.group));
+            let lease_ms = group.map_or(0, Group::lease_ms);
+            if reader.lease_at(key) == lease_ms || reader.no_ack {
+                continue;
+            }
+            let Some(mut wait) = self.client_mut(index).and_then(|client| client.wait.take()) else { continue };
+            // In its place again, with what it claims from now on.
+            self.blocked.remove(index, &wait);
+            if let Some(reader) = &mut wait.group {
+                reader.set_lease(key, lease_ms);
+            }
+            self.line_up(index, wait, facts);
+        }
     }
 
     /// A reader goes to the back of the queues of all its keys.
@@ -415,7 +443,7 @@ impl Offer {
         let is_news = match what {
             Signal::Any | Signal::New | Signal::Held | Signal::Claimable => self.is_fresh,
             Signal::Room => self.is_fresh && crowded,
-            Signal::Pending | Signal::Idle => false,
+            Signal::Pending | Signal::Idle | Signal::Lease => false,
         };
         let claims_all = (self.has_released || (is_news && what.is_for_claims())) && self.has_room;
         let age_ms = self.oldest_ms.and_then(|ms| self.now_ms.checked_sub(ms));
@@ -429,8 +457,8 @@ impl Offer {
     }
 
     /// Has a reader with CLAIM come to the end of its wait before anything was old enough for it?
-    fn is_late(&self, reader: &GroupReader, end_ms: u64) -> bool {
-        let idle_ms = reader.claim_idle_ms.unwrap_or(0);
+    fn is_late(&self, claims_ms: Option<u64>, end_ms: u64) -> bool {
+        let idle_ms = claims_ms.unwrap_or(0);
         let old_enough_ms = self.oldest_ms.map_or(u64::MAX, |ms| ms.saturating_add(idle_ms));
         end_ms <= self.now_ms && end_ms <= old_enough_ms && !(self.has_released && self.has_room)
     }

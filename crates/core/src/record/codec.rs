@@ -10,6 +10,9 @@ use crate::limits::{DATABASES, ENTRY_MAX_BYTES};
 use crate::state::codec::{Corrupt, Reader, put_bytes, put_id, put_int, put_uint};
 use crate::state::group::GroupOptions;
 use crate::state::idempotence::IdempotenceSettings;
+use crate::state::ledger::Row;
+use crate::state::policy::Policy;
+use crate::state::redrive::Redrive;
 use crate::state::pending::RELEASE_MAX;
 use crate::state::retention::Retention;
 
@@ -54,6 +57,11 @@ mod tag {
     pub const HOLD: u8 = 51;
     pub const GIVE: u8 = 52;
     pub const DUE: u8 = 53;
+    pub const WORK_POLICY: u8 = 60;
+    pub const WORK_ROW: u8 = 61;
+    pub const WORK_FORGET: u8 = 62;
+    pub const REDRIVE: u8 = 63;
+    pub const WORK_DONE: u8 = 64;
 }
 
 /// Every tag there is, ascending, with what `docs/formats.md` calls the record.
@@ -98,6 +106,10 @@ pub const TAGS: &[(u8, &str)] = &[
     (51, "held by a group"),
     (52, "given"),
     (53, "due"),
+    (60, "policy of a group"),
+    (61, "row of a ledger"),
+    (62, "rows of a ledger forgotten"),
+    (63, "redrive of a stream"),
 ];
 
 fn put_at(out: &mut Vec<u8>, tag: u8, at: At<'_>) {
@@ -381,6 +393,30 @@ impl<'a> Record<'a> {
                 out.push(u8::from(start.is_some()));
                 put_id(out, start.unwrap_or(StreamId::MIN));
             }
+            Record::WorkPolicy { at, group, policy } => {
+                put_at(out, tag::WORK_POLICY, *at);
+                put_bytes(out, group);
+                let mut bytes = Vec::new();
+                policy.encode(&mut bytes);
+                put_bytes(out, &bytes);
+            }
+            Record::WorkRow { at, group, row, acknowledges } => {
+                put_at(out, if *acknowledges { tag::WORK_DONE } else { tag::WORK_ROW }, *at);
+                put_bytes(out, group);
+                row.encode(out);
+            }
+            Record::WorkForget { at, group, before } => {
+                put_at(out, tag::WORK_FORGET, *at);
+                put_bytes(out, group);
+                put_uint(out, *before);
+            }
+            Record::Redrive { at, redrive } => {
+                put_at(out, tag::REDRIVE, *at);
+                out.push(u8::from(redrive.is_some()));
+                if let Some(redrive) = redrive {
+                    redrive.encode(out);
+                }
+            }
         }
     }
 
@@ -561,6 +597,22 @@ impl<'a> Record<'a> {
                 let given = reader.byte(what)? != 0;
                 let start = reader.id(what)?;
                 Record::ScanStart { at, group, start: given.then_some(start) }
+            }
+            tag::WORK_POLICY => {
+                let (at, group) = (read_at(reader)?, reader.bytes(what)?);
+                Record::WorkPolicy { at, group, policy: Policy::decode(Reader::new(reader.bytes(what)?))? }
+            }
+            tag @ (tag::WORK_ROW | tag::WORK_DONE) => {
+                let (at, group, row) = (read_at(reader)?, reader.bytes(what)?, Row::decode(reader)?);
+                Record::WorkRow { at, group, row, acknowledges: tag == tag::WORK_DONE }
+            }
+            tag::WORK_FORGET => {
+                Record::WorkForget { at: read_at(reader)?, group: reader.bytes(what)?, before: reader.uint(what)? }
+            }
+            tag::REDRIVE => {
+                let at = read_at(reader)?;
+                let given = reader.byte(what)? != 0;
+                Record::Redrive { at, redrive: if given { Some(Redrive::decode(reader)?) } else { None } }
             }
             _ => return Err(Corrupt { what: "unknown record tag" }),
         })

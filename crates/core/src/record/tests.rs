@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::command::args::OwnedArgs;
 use crate::state::codec::Reader;
+use crate::state::ledger::{Outcome, WorkId};
 
 /// Encoded, decoded and encoded again, every kind of record is the same bytes; cut anywhere, it is refused.
 #[test]
@@ -71,6 +72,24 @@ fn records_come_back_whole_or_not_at_all() {
         Record::DropRange { at, group, from: a, to: b },
         Record::ScanStart { at, group, start: None },
         Record::ScanStart { at, group, start: Some(b) },
+        Record::WorkPolicy { at, group, policy: Policy::default() },
+        Record::WorkPolicy { at, group, policy: Policy { lease_ms: 300, ..Policy::default() } },
+        Record::WorkRow { at, group, row: Row::new(b, Outcome::Begun, a), acknowledges: false },
+        Record::WorkRow {
+            at,
+            group,
+            row: Row {
+                work: WorkId::Named(b"w"),
+                consumer,
+                digest: b"d",
+                reason: b"why",
+                ..Row::new(b, Outcome::Expired, a)
+            },
+            acknowledges: true,
+        },
+        Record::WorkForget { at, group, before: 300 },
+        Record::Redrive { at, redrive: None },
+        Record::Redrive { at, redrive: Some(Redrive { per_s: 300, left: 1, next: a, last: b, since_ms: 9, gone: 2 }) },
     ];
     for record in &records {
         let mut bytes = Vec::new();

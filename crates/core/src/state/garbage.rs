@@ -74,7 +74,8 @@ impl Garbage {
     /// Takes a removed group.
     pub fn group(&mut self, mut group: Group) {
         group.take_lists().into_iter().for_each(|list| self.pel(list));
-        if (group.consumer_count() as u64).max(group.held().known()) >= SMALL {
+        let rows = group.work().map_or(0, |work| work.ledger.len());
+        if (group.consumer_count() as u64).max(group.held().known()).max(rows) >= SMALL {
             self.groups.push(group);
         }
     }

@@ -9,6 +9,7 @@
 mod check;
 mod codec;
 mod options;
+mod work;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use crate::state::pending::{ConsumerRef, Pel, Pending, RELEASE_MAX};
 use crate::state::timed::Timed;
 
 pub use options::{GroupOptions, Totals};
+pub use work::Work;
 
 /// What a consumer that goes has pending is taken out at once up to so many entries.
 const REAPED_AT_ONCE: u64 = 32;
@@ -76,6 +78,8 @@ pub struct Group {
     /// Entries passed over and not given yet; `None` as long as there was none. Shared with a snapshot that is being written,
     /// else owned alone.
     held: Option<Arc<Held>>,
+    /// Policy and ledger; `None` as long as nobody has spoken of work.
+    work: Option<Box<Work>>,
     /// Between these IDs, both included, keys may be held by entries that are pending no more: see [`Group::free_keys`].
     /// Not part of snapshots, which hold what will have become of it.
     stale_keys: Option<(StreamId, StreamId)>,
@@ -221,6 +225,12 @@ impl Group {
         self.deferred.first_ms()
     }
 
+    /// When something happens to the group by time alone (Unix ms).
+    pub fn next_timer_ms(&self) -> Option<u64> {
+        let work = self.work.as_deref().and_then(Work::next_due_ms);
+        self.next_due_ms().into_iter().chain(work).min()
+    }
+
     /// The deferred entries whose time has come, earliest first, at most `limit`.
     pub fn due(&self, now_ms: u64, limit: usize) -> impl Iterator<Item = StreamId> {
         self.deferred.due(now_ms).map(|(_, id)| id).take(limit)
@@ -235,7 +245,8 @@ impl Group {
             .map(|slot| size_of::<Option<Consumer>>() + size_of::<ConsumerRef>() + slot.as_ref().map_or(0, names));
         let deferred = self.deferred.memory_bytes();
         let held = self.held.as_deref().map_or(0, Held::memory_bytes);
-        size_of::<Group>() + consumers.sum::<usize>() + deferred + self.pel.memory_bytes() + held
+        let work = self.work.as_deref().map_or(0, |work| size_of::<Work>() + work.ledger.memory_bytes());
+        size_of::<Group>() + consumers.sum::<usize>() + deferred + self.pel.memory_bytes() + held + work
     }
 
     /// Number of consumers.
@@ -294,9 +305,17 @@ impl Group {
         } else {
             self.pel.remove_consumer(of, had);
             self.free_keys_in(StreamId::MIN, StreamId::MAX);
+            self.end_work(StreamId::MIN, StreamId::MAX);
             self.reap_soon(had);
         }
         Some(had)
+    }
+
+    /// Entries between two IDs may be pending no more: nobody works on them.
+    fn end_work(&mut self, from: StreamId, to: StreamId) {
+        if let Some(work) = &mut self.work {
+            work.ledger.entries_gone(from, to, |id| self.pel.contains(id));
+        }
     }
 
     /// Entries between two IDs may be pending no more: their keys are to be freed, the first of them now.
@@ -409,6 +428,9 @@ impl Group {
         if self.options.key_field.is_some() {
             Arc::make_mut(self.held.get_or_insert_default()).pending_gone(id);
         }
+        if let Some(work) = &mut self.work {
+            work.ledger.entry_gone(id);
+        }
         self.note_gone(&old);
         true
     }
@@ -428,6 +450,7 @@ impl Group {
         let deferred = self.deferred.remove_range(from, to);
         self.released -= unowned - deferred.len();
         self.free_keys_in(from, to);
+        self.end_work(from, to);
         [removed, deferred]
     }
 
@@ -474,6 +497,7 @@ impl Group {
         }
         // A snapshot that still shares what is held frees it itself.
         let holds = self.held.as_mut().and_then(Arc::get_mut).is_some_and(|held| held.free_some(FREED_AT_ONCE));
-        holds || !self.consumers.is_empty()
+        let works = self.work.as_mut().is_some_and(|work| work.ledger.free_some(FREED_AT_ONCE));
+        holds || works || !self.consumers.is_empty()
     }
 }

@@ -193,6 +193,14 @@ impl State {
         ready
     }
 
+    /// When the consumers of a group are looked through the next time (Unix ms).
+    pub fn note_consumers_look(&mut self, db: usize, key: &[u8], name: &[u8], ms: u64) {
+        self.capture(db, key);
+        if let Some(group) = self.stream_mut(db, key).and_then(|stream| stream.group_mut(name)) {
+            group.work_mut().consumers_look_ms = ms;
+        }
+    }
+
     /// Has any group work left, of either kind?
     pub fn has_group_work(&self) -> bool {
         !self.reaps.is_empty() || !self.key_frees.is_empty()

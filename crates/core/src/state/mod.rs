@@ -1,6 +1,7 @@
 //! What a server knows. Plain data with its indexes; changed only by `engine::apply`.
 
 pub mod codec;
+pub mod decision;
 pub mod delays;
 pub mod entries;
 pub mod garbage;
@@ -8,7 +9,10 @@ pub mod group;
 pub mod held;
 pub mod idempotence;
 pub mod keyspace;
+pub mod ledger;
 pub mod pending;
+pub mod policy;
+pub mod redrive;
 pub mod retention;
 pub mod settled;
 pub mod sizes;

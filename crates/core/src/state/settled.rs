@@ -174,6 +174,12 @@ pub fn note(state: &mut State, record: &Record<'_>) {
             }
             return;
         }
+        Record::WorkRow { at, row, acknowledges: true, .. } => {
+            if let Some(settled) = state.db_mut(at.db).settled.get_mut(at.key) {
+                settled.note_freed(row.entry);
+            }
+            return;
+        }
         // What was held and is handed out without becoming pending. What is new stands behind the group's position.
         Record::Give { at, no_ack: true, ids, .. } => {
             if let Some(settled) = state.db_mut(at.db).settled.get_mut(at.key) {

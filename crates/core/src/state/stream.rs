@@ -14,6 +14,7 @@ use crate::state::entries::Entries;
 use crate::state::group::Group;
 use crate::state::idempotence::{Idempotence, IdempotenceSettings};
 use crate::state::pending::Pel;
+use crate::state::redrive::Redrive;
 use crate::state::retention::Retention;
 
 /// A stream.
@@ -35,6 +36,8 @@ pub struct Stream {
     pub idempotence: Option<Arc<Idempotence>>,
     /// How long entries are kept.
     pub retention: Retention,
+    /// Its entries, dead letters, are on their way back.
+    pub redrive: Option<Redrive>,
     /// Entries that groups do not get before a time; `None` as long as there was none.
     delays: Option<Arc<Delays>>,
 }
@@ -48,6 +51,7 @@ mod section {
     pub const RETENTION: u8 = 2;
     pub const DELAYS: u8 = 3;
     pub const MAX_HOLE: u8 = 4;
+    pub const REDRIVE: u8 = 5;
 }
 
 /// A counter of entries after one more. It stays a number that replies and records can show.
@@ -86,10 +90,11 @@ impl Stream {
 
     /// When something happens to this stream or a group of it by time alone (Unix ms).
     pub fn next_due_ms(&self) -> Option<u64> {
-        let group = self.groups.values().filter_map(|group| group.next_due_ms()).min();
+        let group = self.groups.values().filter_map(|group| group.next_timer_ms()).min();
         let message = self.idempotence.as_ref().and_then(|all| all.next_due()).map(|(due_ms, _)| due_ms);
         let delay = self.delays.as_ref().and_then(|all| all.next_due_ms());
-        [group, message, delay, self.trims_at_ms()].into_iter().flatten().min()
+        let redrive = self.redrive.map(|redrive| redrive.due_ms());
+        [group, message, delay, redrive, self.trims_at_ms()].into_iter().flatten().min()
     }
 
     /// The entries that groups do not get before a time; `None` if there is none.
@@ -291,6 +296,11 @@ impl Stream {
                 put_id(out, self.max_hole);
             }
         });
+        put_section(out, section::REDRIVE, |out| {
+            if let Some(redrive) = &self.redrive {
+                redrive.encode(out);
+            }
+        });
         end_sections(out);
     }
 
@@ -323,6 +333,7 @@ impl Stream {
                 section::RETENTION => stream.retention = Retention::decode(&mut part)?,
                 section::DELAYS => stream.delays = Some(Arc::new(Delays::decode(&mut part)?)),
                 section::MAX_HOLE => stream.max_hole = part.id(what)?,
+                section::REDRIVE => stream.redrive = Some(Redrive::decode(&mut part)?),
                 _ => return Err(Corrupt { what: "unknown part of a stream" }),
             }
             if !part.is_empty() {

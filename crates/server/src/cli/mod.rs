@@ -3,9 +3,14 @@
 //! Whatever does not begin with such a name is a command line for a server, as redis-server takes it; a configuration file
 //! that has the name of a command is given as `./NAME`.
 
+pub mod add;
+pub mod audit;
 pub mod backup;
 pub mod check;
+mod options;
 pub mod restore;
+pub mod tail;
+pub mod work;
 
 use std::ffi::OsString;
 use std::fs;
@@ -32,6 +37,8 @@ pub struct Command {
 
 /// All of them.
 pub const COMMANDS: &[Command] = &[
+    Command { name: "add", about: "add an entry to a stream of a server", run: add::run },
+    Command { name: "audit", about: "what became of the entries that a group was given", run: audit::run },
     Command {
         name: "backup",
         about: "copy a data directory while a server works in it, or what is new in it",
@@ -47,6 +54,8 @@ pub const COMMANDS: &[Command] = &[
         about: "make of a data directory or a backup the state at a moment of the past",
         run: restore::run,
     },
+    Command { name: "tail", about: "show the entries of a stream as they come", run: tail::run },
+    Command { name: "work", about: "run a command for each entry of a stream", run: work::run },
 ];
 
 /// Does what the first word says, if it is the name of a command.

@@ -71,6 +71,28 @@ pub enum CommandId {
     XSetId,
     /// XTRIM
     XTrim,
+    /// XWORK AUDIT
+    XWorkAudit,
+    /// XWORK BEGIN
+    XWorkBegin,
+    /// XWORK DONE
+    XWorkDone,
+    /// XWORK FAIL
+    XWorkFail,
+    /// XWORK GET
+    XWorkGet,
+    /// XWORK HELP
+    XWorkHelp,
+    /// XWORK HOLD
+    XWorkHold,
+    /// XWORK LOG
+    XWorkLog,
+    /// XWORK POLICY
+    XWorkPolicy,
+    /// XWORK REDRIVE
+    XWorkRedrive,
+    /// XWORK RELEASE
+    XWorkRelease,
     /// APPEND
     Append,
     /// DECR

@@ -131,7 +131,8 @@ fn as_redis_answers() {
 fn every_row_was_compared() {
     for spec in table::all_with_subcommands() {
         let recorded = RECORDED.contains(&format!("3 COMMAND INFO {} =>", spec.name));
-        assert_ne!(recorded, NEWER.contains(&spec.name), "{}", spec.name);
+        let newer = NEWER.contains(&spec.name) || spec.name.starts_with("xwork");
+        assert_ne!(recorded, newer, "{}", spec.name);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::group::CONSUMER_CREATED;
 use super::options::IdList;
+use super::work::dead;
 use crate::command::args::Args;
 use crate::command::parse::{self, is};
 use crate::engine::Cx;
@@ -11,7 +12,7 @@ use crate::id::StreamId;
 use crate::record::{Claimed, Claims, Ids, Record};
 use crate::resp::encode::Reply;
 use crate::state::group::Group;
-use crate::state::pending::{Pel, Pending, idle_bound};
+use crate::state::pending::{Pending, idle_bound};
 use crate::state::stream::Stream;
 
 pub(super) fn stream_and_group<'c>(cx: &'c Cx<'_>, key: &[u8], name: &[u8]) -> Result<(&'c Stream, &'c Group), Fault> {
@@ -25,11 +26,35 @@ pub(super) fn stream_and_group<'c>(cx: &'c Cx<'_>, key: &[u8], name: &[u8]) -> R
 struct Outcome {
     claims: Vec<Claimed>,
     dropped: Vec<StreamId>,
+    /// Delivered as often as the group's policy allows.
+    spent: Vec<Pending>,
 }
 
 impl Outcome {
     fn len(&self) -> u64 {
-        (self.claims.len() + self.dropped.len()) as u64
+        (self.claims.len() + self.dropped.len() + self.spent.len()) as u64
+    }
+}
+
+/// What the group's policy says of a delivery of an entry that may change hands.
+enum Verdict {
+    Deliver,
+    /// Not yet.
+    Early,
+    /// Never again.
+    Spent,
+}
+
+/// JUSTID is no delivery: with it workers keep what they have.
+fn judge(group: &Group, pending: &Pending, ids_only: bool, now_ms: u64) -> Verdict {
+    let Some(policy) = group.work().map(|work| &work.policy).filter(|_| !ids_only) else { return Verdict::Deliver };
+    let owned = !(pending.is_released() || pending.is_deferred());
+    if policy.is_spent(pending.deliveries) {
+        Verdict::Spent
+    } else if owned && pending.delivered_ms.saturating_add(policy.backoff_ms(pending.deliveries)) > now_ms {
+        Verdict::Early
+    } else {
+        Verdict::Deliver
     }
 }
 
@@ -55,6 +80,7 @@ fn settle(
     if !outcome.dropped.is_empty() {
         cx.emit(&Record::Drop { at, group: name, ids: Ids::Slice(&outcome.dropped) });
     }
+    dead::letter_all(cx, key, name, &outcome.spent);
     let active = !outcome.claims.is_empty();
     if active {
         cx.emit(&Record::Claim { at, group: name, consumer, delivered_ms, claims: Claims::Slice(&outcome.claims) });
@@ -130,6 +156,21 @@ pub fn xclaim(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
     for &id in &ids {
         // An ID that is named again finds what its first mention has made of it.
         let again = if ordered { None } else { outcome.claims.iter().rev().find(|claim| claim.id == id) };
+        if group.work_hold(id).is_some() || outcome.spent.iter().any(|pending| pending.id == id) {
+            continue;
+        }
+        if let Some(pending) = group.pel().get(id).filter(|_| again.is_none() && stream.entries.contains(id))
+            && ((pending.is_deferred() && force) || pending.is_idle(now_ms, min_idle_ms))
+        {
+            match judge(group, &pending, ids_only, now_ms) {
+                Verdict::Deliver => {}
+                Verdict::Early => continue,
+                Verdict::Spent => {
+                    outcome.spent.push(pending);
+                    continue;
+                }
+            }
+        }
         let pending = match again {
             Some(claim) => Some((now_ms.saturating_sub(delivered_ms) >= min_idle_ms, claim.deliveries)),
             None if !ordered && outcome.dropped.contains(&id) => None,
@@ -242,11 +283,11 @@ impl Scan {
         let some_lost_below = all_lost_below.and_then(|first| Some(first.max(stream.max_hole.next()?)));
         let mut outcome = Outcome::default();
         let end = pel.nth_from(self.start, self.count * LOOKS_PER_CLAIM);
-        let mut last = self.walk(stream, pel, self.start, end, some_lost_below, &mut outcome);
+        let mut last = self.walk((stream, group), self.start, end, some_lost_below, &mut outcome);
         // Behind what Redis would have looked at, entries that are young are passed over by the chunk, lost or not.
         let beyond = end.filter(|_| again && outcome.len() < self.count);
         if let Some(from) = beyond {
-            last = self.walk(stream, pel, from, None, all_lost_below, &mut outcome).or(last);
+            last = self.walk((stream, group), from, None, all_lost_below, &mut outcome).or(last);
         }
         let next = match last.filter(|_| outcome.len() == self.count) {
             Some(last) => last.next().and_then(|from| pel.range(from).next()).map(|pending| pending.id),
@@ -260,18 +301,18 @@ impl Scan {
     /// them: `None`), and at those that are idle from there on. Answers the last that was taken.
     fn walk(
         &self,
-        stream: &Stream,
-        pel: &Pel,
+        both: (&Stream, &Group),
         from: StreamId,
         end: Option<StreamId>,
         look_below: Option<StreamId>,
         outcome: &mut Outcome,
     ) -> Option<StreamId> {
+        let pel = both.1.pel();
         let in_reach = |pending: &Pending| end.is_none_or(|end| pending.id < end);
         let in_look = |pending: &Pending| look_below.is_none_or(|bound| pending.id < bound);
         let mut last = None;
         let mut take = |pending: Pending| {
-            if outcome.len() < self.count && self.take(stream, &pending, outcome) {
+            if outcome.len() < self.count && self.take(both, &pending, outcome) {
                 last = Some(pending.id);
             }
             outcome.len() < self.count
@@ -285,10 +326,18 @@ impl Scan {
     }
 
     /// Takes an entry if it may be taken; answers whether it was.
-    fn take(&self, stream: &Stream, pending: &Pending, outcome: &mut Outcome) -> bool {
+    fn take(&self, (stream, group): (&Stream, &Group), pending: &Pending, outcome: &mut Outcome) -> bool {
         if !stream.entries.contains(pending.id) {
             outcome.dropped.push(pending.id);
         } else if pending.is_idle(self.now_ms, self.min_idle_ms) {
+            match judge(group, pending, self.ids_only, self.now_ms) {
+                Verdict::Deliver => {}
+                Verdict::Early => return false,
+                Verdict::Spent => {
+                    outcome.spent.push(*pending);
+                    return true;
+                }
+            }
             let deliveries = if self.ids_only { pending.deliveries } else { once_more(pending.deliveries) };
             outcome.claims.push(Claimed { id: pending.id, deliveries });
         } else {

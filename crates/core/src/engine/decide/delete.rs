@@ -1,6 +1,7 @@
 //! XACK, XDEL, XDELEX, XACKDEL.
 
 use super::options::{self, IdList, References};
+use super::work::evidence::{self, Lacking};
 use crate::command::args::Args;
 use crate::command::parse::{self, is};
 use crate::engine::Cx;
@@ -13,18 +14,25 @@ use crate::resp::encode::Reply;
 /// XACK key group id … · XACK key group RANGE from to
 pub fn xack(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
     let (key, name) = (args.get(1), args.get(2));
-    let Some(group) = cx.stream(key)?.and_then(|stream| stream.group(name)) else {
+    let stream = cx.stream(key)?;
+    let Some((stream, group)) = stream.and_then(|stream| Some((stream, stream.group(name)?))) else {
         reply.int(0);
         return Ok(());
     };
+    let mut lacking = Lacking::new();
     if is(args.get(3), "RANGE") {
         let (Some(from), Some(to), 6) = (args.try_get(4), args.try_get(5), args.len()) else {
             return Err(Fault::XACK_RANGE);
         };
         let (from, to) = (parse::range_start(from)?, parse::range_end(to)?);
         let count = group.pel().count_in(from, to);
+        if evidence::is_asked(group) {
+            let ids = group.pel().range(from).take_while(|pending| pending.id <= to).map(|pending| pending.id);
+            lacking = evidence::find_lacking((stream, group), ids, cx.now_ms())?;
+        }
         reply.count(count);
         if count > 0 {
+            evidence::note_lacking(cx, key, name, &lacking);
             let at = cx.at(key);
             cx.emit(&Record::AcknowledgeRange { at, group: name, from, to });
         }
@@ -33,7 +41,13 @@ pub fn xack(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<()
     let mut ids = options::ids(args.from(3))?;
     ids.retain(|id| group.pel().contains(*id));
     remove_repeats(&mut ids);
+    if evidence::is_asked(group) {
+        lacking = evidence::find_lacking((stream, group), ids.iter().copied(), cx.now_ms())?;
+    }
     if !ids.is_empty() {
+        if !lacking.is_empty() {
+            evidence::note_lacking(cx, key, name, &lacking);
+        }
         let at = cx.at(key);
         cx.emit(&Record::Acknowledge { at, group: name, ids: Ids::Slice(&ids) });
     }
@@ -117,6 +131,16 @@ pub fn xackdel(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result
         return Ok(());
     }
     let ids = options::ids(words)?;
+    let mut lacking = Lacking::new();
+    if let Some((stream, group)) = cx.stream(key)?.and_then(|stream| Some((stream, stream.group(name)?)))
+        && evidence::is_asked(group)
+    {
+        let mut pending = ids.clone();
+        pending.retain(|id| group.pel().contains(*id));
+        remove_repeats(&mut pending);
+        lacking = evidence::find_lacking((stream, group), pending.into_iter(), cx.now_ms())?;
+    }
+    evidence::note_lacking(cx, key, name, &lacking);
     reply.array(ids.len());
     let mut deleted = false;
     for &id in &ids {

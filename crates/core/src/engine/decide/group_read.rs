@@ -15,6 +15,7 @@ use super::group::CONSUMER_CREATED;
 use super::held::{self, Passed};
 use super::idempotence;
 use super::read::{self, MakeGroup, Options};
+use super::work::dead;
 use crate::command::args::Args;
 use crate::command::parse;
 use crate::engine::Cx;
@@ -25,7 +26,8 @@ use crate::record::{Claimed, Claims, Ids, Record};
 use crate::resp::encode::{Reply, bulk_id};
 use crate::session::GroupReader;
 use crate::state::group::Group;
-use crate::state::pending::idle_bound;
+use crate::state::ledger::{Outcome, Row, WorkId};
+use crate::state::pending::{Pending, idle_bound};
 use crate::state::stream::Stream;
 
 /// From where a stream is read.
@@ -192,19 +194,35 @@ struct Taken {
     claims: Vec<Claimed>,
     /// Pending, and gone from the stream.
     dropped: Vec<StreamId>,
+    /// Delivered as often as the group's policy allows.
+    spent: Vec<Pending>,
+    /// Not to be handed out before a time (Unix ms), by the group's policy.
+    early: Vec<(Pending, u64)>,
+    /// Of the claims, those whose lease was over.
+    expired: Vec<Pending>,
+}
+
+impl Taken {
+    /// How many it has met that are not for now, and of which the next one is not in the way any more.
+    fn passed(&self) -> usize {
+        self.dropped.len() + self.spent.len() + self.early.len()
+    }
 }
 
 /// Writes the pending entries that are idle enough: first those that were released, in that order, then the longest idle
 /// first. At most `want`, and no more from others than there is room for: what the consumer has already takes none.
+#[allow(clippy::too_many_arguments)]
 fn take_idle(
     stream: &Stream,
     (group, consumer): (&Group, &[u8]),
     (now_ms, min_idle_ms): (u64, u64),
-    (want, mut room, drops_max): (u64, Room, usize),
+    (want, mut room, passed_max): (u64, Room, usize),
+    options: &Options<'_>,
     budget: &mut Budget,
     reply: &mut Reply<'_>,
 ) -> Taken {
     let mut taken = Taken::default();
+    let policy = group.work().map(|work| &work.policy);
     let pel = group.pel();
     let own = group.find(consumer);
     let bound_ms = idle_bound(now_ms, min_idle_ms);
@@ -221,7 +239,7 @@ fn take_idle(
         };
         for pending in &found[seen..] {
             if taken.claims.len() as u64 == want
-                || taken.dropped.len() == drops_max
+                || taken.passed() == passed_max
                 || room.consumer == 0
                 || !budget.has_room(reply)
             {
@@ -238,18 +256,39 @@ fn take_idle(
                 taken.dropped.push(pending.id);
                 continue;
             };
+            if let Some(policy) = policy {
+                if policy.is_spent(pending.deliveries) {
+                    taken.spent.push(*pending);
+                    continue;
+                }
+                // Of a released one it is not known when it was delivered; who gave it back knew of the backoff.
+                let ready_ms = pending.delivered_ms.saturating_add(policy.backoff_ms(pending.deliveries));
+                if !released && ready_ms > now_ms {
+                    taken.early.push((*pending, ready_ms));
+                    continue;
+                }
+                let idle_ms = now_ms.saturating_sub(pending.delivered_ms);
+                if !released && policy.lease_ms != 0 && idle_ms >= policy.lease_ms {
+                    taken.expired.push(*pending);
+                }
+            }
             if released {
                 room.group -= 1;
             }
             if Some(pending.consumer) != own {
                 room.consumer -= 1;
             }
-            reply.array(4);
-            reply.id(pending.id);
-            entry.write_fields(reply.out);
-            // When a released entry was delivered is not known any more: -1, as XPENDING shows it.
-            reply.int(if released { -1 } else { now_ms.saturating_sub(pending.delivered_ms) as i64 });
-            reply.count(pending.deliveries);
+            if options.claim_idle_ms.is_some() {
+                reply.array(4);
+                reply.id(pending.id);
+                entry.write_fields(reply.out);
+                // When a released entry was delivered is not known any more: -1, as XPENDING shows it.
+                reply.int(if released { -1 } else { now_ms.saturating_sub(pending.delivered_ms) as i64 });
+                reply.count(pending.deliveries);
+            } else {
+                // By the group's lease: the reader knows nothing of it.
+                entry.write(reply.out);
+            }
             taken.claims.push(Claimed { id: pending.id, deliveries: once_more(pending.deliveries) });
             budget.take(1);
         }
@@ -286,8 +325,10 @@ fn deliver(
     }
     let Some((mut stream, mut group)) = group(cx, key, name) else { return false };
     let (at, now_ms, no_ack) = (cx.at(key), cx.now_ms(), options.no_ack);
+    let lease_ms = Some(group.lease_ms()).filter(|&lease_ms| lease_ms != 0 && !no_ack);
+    let claim_idle_ms = options.claim_idle_ms.into_iter().chain(lease_ms).min();
     // Nothing to claim, nothing held and nothing new: the usual answer where many streams are read.
-    if options.claim_idle_ms.is_none()
+    if claim_idle_ms.is_none()
         && group.held().is_empty()
         && stream.entries.last_id().is_none_or(|last| last <= group.last_delivered)
     {
@@ -304,17 +345,20 @@ fn deliver(
 
     let mut want = options.count.min(budget.entries());
     let mut claimed = 0;
-    if let Some(min_idle_ms) = options.claim_idle_ms {
+    if let Some(min_idle_ms) = claim_idle_ms {
         let drops_max = if cx.may_postpone() { cx.steps(DROPS_MAX) } else { DROPS_MAX };
         let mut drops = 0;
         loop {
-            let bounds = (want, room, drops_max);
-            let taken = take_idle(stream, (group, consumer), (now_ms, min_idle_ms), bounds, budget, reply);
+            let (times, bounds) = ((now_ms, min_idle_ms), (want, room, drops_max));
+            let taken = take_idle(stream, (group, consumer), times, bounds, options, budget, reply);
             claimed = taken.claims.len() as u64;
             want -= claimed;
             if !taken.dropped.is_empty() {
                 cx.emit(&Record::Drop { at, group: name, ids: Ids::Slice(&taken.dropped) });
             }
+            dead::letter_all(cx, key, name, &taken.spent);
+            dead::defer_all(cx, key, name, &taken.early);
+            note_expired(cx, key, name, &taken.expired);
             if claimed > 0 {
                 make_consumer(cx, key, name, consumer);
                 let claims = Claims::Slice(&taken.claims);
@@ -326,8 +370,8 @@ fn deliver(
                 None => return claimed > 0,
             };
             room = Room::of(group, consumer);
-            drops += taken.dropped.len();
-            if claimed > 0 || taken.dropped.is_empty() || drops >= drops_max {
+            drops += taken.passed();
+            if claimed > 0 || taken.passed() == 0 || drops >= drops_max {
                 break;
             }
         }
@@ -357,7 +401,7 @@ fn deliver(
     let plain = n == 0 || held::is_plain(stream, group);
     // What is pending beyond the position changes hands when it is given: its holder may have room then.
     let takes_away = n > 0 && group.pel().last().is_some_and(|last| last > after);
-    let head_first = plain && delivered == 0 && options.claim_idle_ms.is_none() && !budget.bounds_size();
+    let head_first = plain && delivered == 0 && claim_idle_ms.is_none() && !budget.bounds_size();
     if !plain {
         let passed = held::walk((stream, group), now_ms, n, options, budget, reply);
         delivered += passed.given.len() as u64;
@@ -487,14 +531,35 @@ fn history(
     true
 }
 
+/// The ledger says of entries that their leases were over and they are handed out again.
+fn note_expired(cx: &mut Cx<'_>, key: &[u8], name: &[u8], expired: &[Pending]) {
+    for pending in expired {
+        let Some((_, group)) = group(cx, key, name) else { return };
+        let work = group.work_or_none();
+        let id = work.ledger.next_id(cx.now_ms());
+        let consumer: SmallVec<[u8; 64]> = group.owner_name(pending.consumer).unwrap_or_default().into();
+        let attempt = work.ledger.attempt(pending.id).and_then(|attempt| attempt.work.clone());
+        let row =
+            Row { consumer: &consumer, delivery: pending.deliveries, ..Row::new(id, Outcome::Expired, pending.id) };
+        let row = Row { work: attempt.as_deref().map_or(row.work, WorkId::parse), ..row };
+        let at = cx.at(key);
+        cx.emit(&Record::WorkRow { at, group: name, row, acknowledges: false });
+    }
+}
+
 /// A read that waits tells for whom it reads.
 fn wait_as_group(cx: &mut Cx<'_>, name: &[u8], consumer: &[u8], options: &Options<'_>) {
-    if let Some(wait) = &mut cx.wait {
-        wait.group = Some(GroupReader {
-            group: name.into(),
-            consumer: consumer.into(),
-            claim_idle_ms: options.claim_idle_ms,
-            no_ack: options.no_ack,
-        });
+    let Some(mut wait) = cx.wait.take() else { return };
+    let mut reader = GroupReader {
+        group: name.into(),
+        consumer: consumer.into(),
+        claim_idle_ms: options.claim_idle_ms,
+        no_ack: options.no_ack,
+        leases: Vec::new(),
+    };
+    for key in &wait.keys {
+        reader.set_lease(key, group(cx, key, name).map_or(0, |(_, group)| group.lease_ms()));
     }
+    wait.group = Some(reader);
+    cx.wait = Some(wait);
 }

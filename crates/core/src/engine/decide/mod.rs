@@ -30,6 +30,7 @@ mod stream_config;
 mod stream_info;
 mod strings;
 mod trim;
+mod work;
 mod xadd;
 mod xaddm;
 
@@ -78,6 +79,17 @@ pub fn dispatch(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resul
         C::XCfgGet => stream_config::xcfgget(cx, args, reply),
         C::XAddM => xaddm::xaddm(cx, args, reply),
         C::XIdmpRecord => idempotence::xidmprecord(cx, args, reply),
+
+        C::XWorkBegin => work::begin::begin(cx, args, reply),
+        C::XWorkDone => work::done::done(cx, args, reply),
+        C::XWorkFail => work::fail::fail(cx, args, reply),
+        C::XWorkHold => work::hold::hold(cx, args, reply),
+        C::XWorkRelease => work::hold::release(cx, args, reply),
+        C::XWorkGet => work::get(cx, args, reply),
+        C::XWorkLog => work::log::log(cx, args, reply),
+        C::XWorkAudit => work::audit::audit(cx, args, reply),
+        C::XWorkRedrive => work::redrive::redrive(cx, args, reply),
+        C::XWorkPolicy => work::policy::policy(cx, args, reply),
 
         C::Get => strings::get(cx, args, reply),
         C::Set => strings::set(cx, args, reply),
@@ -243,6 +255,7 @@ pub fn dispatch(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resul
         C::AclHelp
         | C::XGroupHelp
         | C::XInfoHelp
+        | C::XWorkHelp
         | C::ObjectHelp
         | C::ClientHelp
         | C::ClusterHelp

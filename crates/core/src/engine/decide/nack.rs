@@ -54,12 +54,12 @@ struct Options {
     ids: IdList,
     retry_count: Option<u64>,
     force: bool,
-    /// DELAY as Unix ms of its end; 0 = none.
-    due_ms: u64,
+    /// DELAY as Unix ms of its end; 0 = at once.
+    due_ms: Option<u64>,
 }
 
 fn options(cx: &Cx<'_>, args: Args<'_>, from: usize) -> Result<Options, Fault> {
-    let mut options = Options { ids: IdList::new(), retry_count: None, force: false, due_ms: 0 };
+    let mut options = Options { ids: IdList::new(), retry_count: None, force: false, due_ms: None };
     let mut block = None;
     let mut at = from;
     while at < args.len() {
@@ -86,7 +86,7 @@ fn options(cx: &Cx<'_>, args: Args<'_>, from: usize) -> Result<Options, Fault> {
             Some(ms) if is(word, "DELAY") => {
                 let ms = parse::integer(ms).and_then(|n| u64::try_from(n).ok()).ok_or(Fault::XNACK_DELAY)?;
                 let due_ms = cx.now_ms().checked_add(ms).filter(|&due_ms| due_ms < i64::MAX as u64);
-                options.due_ms = if ms == 0 { 0 } else { due_ms.ok_or(Fault::XNACK_DELAY)? };
+                options.due_ms = Some(if ms == 0 { 0 } else { due_ms.ok_or(Fault::XNACK_DELAY)? });
                 at += 2;
             }
             _ => return Err(Fault::concat(&[b"ERR Unrecognized XNACK option '", word, b"'"])),
@@ -108,6 +108,9 @@ pub fn xnack(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(
     let mut seen: BTreeMap<StreamId, u64> = BTreeMap::new();
     let mut given_back = Vec::new();
     for &id in &options.ids {
+        if group.work_hold(id).is_some() {
+            continue;
+        }
         let before = seen.get(&id).copied().or_else(|| group.pel().get(id).map(|pending| pending.deliveries));
         let after = match (before, options.retry_count) {
             (None, _) if !options.force || !stream.entries.contains(id) => continue,
@@ -120,10 +123,18 @@ pub fn xnack(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(
         given_back.push(Claimed { id, deliveries: after });
     }
     reply.count(given_back.len() as u64);
-    if !given_back.is_empty() {
-        let (at, first_order) = (cx.at(key), group.next_release());
-        let claims = Claims::Slice(&given_back);
-        cx.emit(&Record::GiveBack { at, group: name, first_order, due_ms: options.due_ms, claims });
+    // A failed delivery waits as the group's policy says, unless the caller knows better.
+    let policy = group.work().map(|work| work.policy.clone()).filter(|policy| policy.backoff_base_ms != 0);
+    let policy = policy.filter(|_| matches!(mode, Mode::Fail) && options.due_ms.is_none());
+    let now_ms = cx.now_ms();
+    let due_ms = |claim: &Claimed| match &policy {
+        Some(policy) => now_ms.saturating_add(policy.backoff_ms(claim.deliveries)),
+        None => options.due_ms.unwrap_or(0),
+    };
+    for claims in given_back.chunk_by(|a, b| due_ms(a) == due_ms(b)) {
+        let Ok((_, group)) = stream_and_group(cx, key, name) else { break };
+        let (at, first_order, due_ms) = (cx.at(key), group.next_release(), due_ms(&claims[0]));
+        cx.emit(&Record::GiveBack { at, group: name, first_order, due_ms, claims: Claims::Slice(claims) });
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ use crate::id::StreamId;
 use crate::resp::encode::Reply;
 use crate::settings::StreamLag;
 use crate::state::group::{Consumer, Group};
+use crate::state::ledger::HOLD_UNTIL_MS;
 use crate::state::pending::ConsumerRef;
 use crate::state::stream::Stream;
 
@@ -112,7 +113,7 @@ pub fn group_stats(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Re
         reply.written(b"$8\r\nreleased\r\n");
         reply.count(group.released());
         reply.written(b"$7\r\ndelayed\r\n");
-        reply.count(group.deferred() + group.held().delayed());
+        reply.count(group.deferred() - group.work_holds() + group.held().delayed());
         reply.written(b"$4\r\nheld\r\n");
         reply.count(group.held().waiting());
         reply.written(b"$17\r\noldest-pending-ms\r\n");
@@ -121,7 +122,9 @@ pub fn group_stats(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Re
         let undelivered = group.held().first().or(undelivered.map(|entry| entry.id));
         optional_count(reply, undelivered.map(|id| age(id.ms)));
         reply.written(b"$15\r\nnext-release-ms\r\n");
-        let next_ms = [group.next_due_ms(), group.held().next_due_ms()].into_iter().flatten().min();
+        // What is on hold waits for no time.
+        let release_ms = group.next_due_ms().filter(|&ms| ms != HOLD_UNTIL_MS);
+        let next_ms = [release_ms, group.held().next_due_ms()].into_iter().flatten().min();
         optional_count(reply, next_ms.map(|ms| ms.saturating_sub(now_ms) as i64));
         reply.written(b"$11\r\nacked-total\r\n");
         reply.count(group.totals.acked);

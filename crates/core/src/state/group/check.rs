@@ -14,6 +14,9 @@ impl Group {
         if let Some(last) = self.held().last().filter(|&last| last > self.last_delivered) {
             return Err(format!("{last} is held beyond the position {}", self.last_delivered));
         }
+        if let Some(work) = &self.work {
+            work.ledger.check(|id| self.pel.get(id))?;
+        }
         let mut counts = vec![0u64; self.consumers.len()];
         let (mut released, mut deferred) = (0, 0);
         for pending in self.pel.range(StreamId::MIN) {

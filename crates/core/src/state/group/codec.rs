@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::{Group, GroupOptions, Totals};
+use super::{Group, GroupOptions, Totals, Work};
 use crate::id::StreamId;
 use crate::state::codec::{Corrupt, Reader, end_sections, put_bytes, put_id, put_int, put_section, put_uint};
 use crate::state::pending::{ConsumerRef, Pel, Pending};
@@ -14,6 +14,7 @@ mod tag {
     pub const HELD: u8 = 2;
     pub const TOTALS: u8 = 3;
     pub const KEYS: u8 = 5;
+    pub const WORK: u8 = 6;
 }
 
 impl Group {
@@ -57,6 +58,11 @@ impl Group {
         put_section(out, tag::TOTALS, |out| self.totals.encode(out));
         let is_pending = |id| self.stale_keys.is_none() || self.pel.contains(id);
         put_section(out, tag::KEYS, |out| self.held().encode_keys(out, is_pending));
+        put_section(out, tag::WORK, |out| {
+            if let Some(work) = &self.work {
+                work.encode(out, self);
+            }
+        });
         end_sections(out);
     }
 
@@ -101,6 +107,7 @@ impl Group {
                     }
                 }
                 tag::TOTALS => group.totals = Totals::decode(part)?,
+                tag::WORK => group.work = Some(Box::new(Work::decode(part)?)),
                 tag::KEYS if group.options.key_field.is_none() => {
                     return Err(Corrupt { what: "keys of a consumer group that keeps no order" });
                 }

