@@ -3,6 +3,7 @@
 
 #![allow(dead_code, reason = "no test file uses all of it")]
 
+pub mod tools;
 pub mod watch;
 
 use std::fs;

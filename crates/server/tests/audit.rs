@@ -1,0 +1,253 @@
+//! `impel audit` against this server and against Redis 8.2.3, and the evidence it keeps.
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+
+use support::tools::World;
+
+const AUDIT: &str = "audit --stream s --group g";
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+/// Runs an audit: the exit code, and of each entry that is shown ID, work id, decision and reason; then the counts that are
+/// not nothing.
+fn audit(world: &World, options: &str) -> (i32, Vec<String>) {
+    let output = world.output(&format!("{AUDIT} --json --page 2 {options}"));
+    let said = text(&output);
+    let lines: Vec<serde_json::Value> =
+        said.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{said}"))).collect();
+    let (totals, entries) = lines.split_last().unwrap();
+    let of = |line: &serde_json::Value, name: &str| line[name].as_str().unwrap().to_owned();
+    let mut shown: Vec<String> =
+        entries.iter().map(|line| ["id", "work", "decision", "reason"].map(|name| of(line, name)).join(" ")).collect();
+    let counts = totals["decisions"].as_object().unwrap().iter().filter(|(_, count)| **count != 0);
+    shown.extend(counts.map(|(name, count)| format!("{name}={count}")));
+    (output.status.code().unwrap(), shown)
+}
+
+/// Entries 1-0 to 7-0: 1 and 2 acknowledged, 3 to 6 of a consumer, 6 deleted, 7 not given.
+fn fill(world: &World) {
+    world.fill(7);
+    world.ask("XREADGROUP GROUP g c COUNT 6 STREAMS s >");
+    world.ask("XACK s g 1-0 2-0");
+    world.ask("XDEL s 6-0");
+}
+
+#[test]
+fn without_a_ledger_nothing_can_be_said_of_what_is_acknowledged() {
+    let Some(world) = World::redis() else { return };
+    fill(&world);
+    let open = [
+        "3-0 3-0 OPEN in-progress",
+        "4-0 4-0 OPEN in-progress",
+        "5-0 5-0 OPEN in-progress",
+        "6-0 6-0 OPEN in-progress",
+    ];
+    let unknown = ["1-0 1-0 UNKNOWN no-ledger", "2-0 2-0 UNKNOWN no-ledger"];
+    let (code, found) = audit(&world, "--lease 600000");
+    assert_eq!(
+        (code, found),
+        (1, [&unknown[..], &open[..], &["OPEN=4", "UNKNOWN=2"]].concat().iter().map(ToString::to_string).collect())
+    );
+    let (_, found) = audit(&world, "--lease 0");
+    assert_eq!(
+        found[2..6],
+        ["3-0 3-0", "4-0 4-0", "5-0 5-0", "6-0 6-0"].map(|id| match id {
+            "6-0 6-0" => format!("{id} HOLD payload-lost"),
+            _ => format!("{id} HOLD outcome-unknown"),
+        })
+    );
+    let (_, found) = audit(&world, "--lease 0 --idempotent");
+    assert_eq!(found[2], "3-0 3-0 RERUN retry-safe");
+}
+
+#[test]
+fn completions_of_another_system_decide() {
+    let Some(world) = World::redis() else { return };
+    fill(&world);
+    // In disorder; 4 contradicts itself, 5 was completed twice alike, one is of no entry.
+    let rows = "work_id,digest,receipt,completed_at\njob-5,d,,\njob-4,a,,\njob-1,x,r,2026-01-01\nother,,,\njob-4,b,,\njob-5,d,,\n";
+    fs::write(world.file("done.csv"), rows).unwrap();
+    let (code, found) = audit(&world, "--all --lease 0 --work-field job --ledger csv:done.csv --out bundle");
+    assert_eq!(
+        (code, found.iter().map(String::as_str).collect::<Vec<_>>()),
+        (
+            1,
+            vec![
+                "1-0 job-1 ACCEPT complete",
+                "2-0 job-2 REPAIR acked-without-evidence",
+                "3-0 job-3 HOLD outcome-unknown",
+                "4-0 job-4 HOLD conflict",
+                "5-0 job-5 REPAIR ack-missing",
+                "6-0 6-0 HOLD payload-lost",
+                "ACCEPT=1",
+                "HOLD=3",
+                "REPAIR=2",
+            ]
+        )
+    );
+    let result = fs::read_to_string(world.file("bundle/result.json")).unwrap();
+    let result: serde_json::Value = serde_json::from_str(&result).unwrap();
+    assert_eq!(result["completions_without_entry"], 1);
+    assert_eq!(result["work_ids_completed_repeatedly"], 1);
+    let output = world.output_of("audit verify bundle");
+    assert!(
+        output.status.success() && text(&output).starts_with("unaltered: 6 entries, not all ACCEPT"),
+        "{}",
+        text(&output)
+    );
+}
+
+#[test]
+fn the_servers_ledger_decides() {
+    let world = World::impel();
+    world.ask("XGROUP CREATE s g 0 MKSTREAM");
+    world.ask("XWORK POLICY s g EVIDENCE record WORKFIELD job");
+    fill(&world);
+    world.ask("XWORK BEGIN s g c 3-0");
+    world.ask("XWORK BEGIN s g c 4-0");
+    world.ask("XWORK DONE s g c 4-0 DIGEST d");
+    world.ask("XWORK HOLD s g REASON why IDS 1 5-0");
+    let (code, found) = audit(&world, "--all --out bundle");
+    assert_eq!(
+        (code, found.iter().map(String::as_str).collect::<Vec<_>>()),
+        (
+            1,
+            vec![
+                "1-0 job-1 REPAIR acked-without-evidence",
+                "2-0 job-2 REPAIR acked-without-evidence",
+                "3-0 job-3 OPEN in-progress",
+                "4-0 job-4 ACCEPT complete",
+                "5-0 job-5 HOLD why",
+                "6-0 6-0 HOLD payload-lost",
+                "ACCEPT=1",
+                "HOLD=2",
+                "OPEN=1",
+                "REPAIR=2",
+            ]
+        )
+    );
+    let ledger = fs::read_to_string(world.file("bundle/ledger.jsonl")).unwrap();
+    assert!(ledger.lines().count() >= 5 && ledger.contains("\"outcome\":\"completed\""), "{ledger}");
+    // What another system knows is added to it.
+    fs::write(world.file("done.jsonl"), "{\"work_id\":\"job-2\"}\n{\"work_id\":\"job-3\"}\n").unwrap();
+    let (_, found) = audit(&world, "--all --ledger jsonl:done.jsonl");
+    assert_eq!(found[1..3], ["2-0 job-2 ACCEPT complete", "3-0 job-3 REPAIR ack-missing"]);
+}
+
+#[test]
+fn it_ends_with_0_only_if_all_is_accepted() {
+    let world = World::impel();
+    world.fill(25);
+    let (code, found) = audit(&world, "");
+    assert_eq!((code, found), (0, vec![]), "nothing was given yet");
+    let said = world.work("--until-empty --work-field job", "true");
+    assert!(said.contains("25 done"), "{said}");
+    let (code, found) = audit(&world, "--work-field job --out bundle");
+    assert_eq!((code, found), (0, vec!["ACCEPT=25".to_owned()]));
+    let output = world.output(AUDIT);
+    assert!(text(&output).contains("ACCEPT   25\n"), "{}", text(&output));
+    for (wrong, code) in [
+        ("audit --stream s", 64),
+        ("audit --stream s --group x", 2),
+        ("audit --stream s --group g --ledger xml:f", 64),
+        ("audit --stream s --group g --ledger csv:none", 2),
+        ("audit --stream s --group g --out bundle", 2),
+        ("audit --stream s --group g --page 1", 64),
+    ] {
+        assert_eq!(world.output(wrong).status.code(), Some(code), "{wrong}");
+    }
+    assert!(text(&world.output("audit --help")).contains("Exit codes:"));
+}
+
+fn copy(from: &Path, to: &Path) {
+    let _ = fs::remove_dir_all(to);
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    }
+}
+
+/// Changes a byte of a file that is a letter or a digit, so that lines stay lines.
+fn alter(path: &Path, at: usize) {
+    let mut bytes = fs::read(path).unwrap();
+    bytes[at] = if bytes[at] == b'7' { b'3' } else { b'7' };
+    fs::write(path, bytes).unwrap();
+}
+
+fn seal_anew(folder: &Path) {
+    let sealed = std::process::Command::new("sh")
+        .args(["-c", "LC_ALL=C; sha256sum completions.jsonl decisions.jsonl group.jsonl ledger.jsonl question.json replies.bin replies.jsonl result.json > SHA256SUMS"])
+        .current_dir(folder)
+        .status()
+        .unwrap();
+    assert!(sealed.success());
+}
+
+#[test]
+fn a_bundle_that_was_altered_anywhere_is_refused_and_the_place_named() {
+    let world = World::impel();
+    world.fill(5);
+    world.work("--until-empty", "test $IMPEL_ID != 3-0");
+    fs::write(world.file("done.jsonl"), "{\"work_id\":\"1-0\",\"digest\":\"d\"}\n").unwrap();
+    let (code, _) = audit(&world, "--ledger jsonl:done.jsonl --out bundle");
+    assert_eq!(code, 1);
+    let (bundle, altered) = (world.file("bundle"), world.file("altered"));
+    let verify = || {
+        let output = world.output_of("audit verify altered");
+        (output.status.code(), text(&output))
+    };
+    copy(&bundle, &altered);
+    let (code, said) = verify();
+    assert_eq!(code, Some(0), "{said}");
+    let sum = said.trim_end().rsplit(' ').next().unwrap().to_owned();
+    // Every file, at its beginning, in the middle and at its end.
+    let names: Vec<String> =
+        fs::read_dir(&bundle).unwrap().map(|one| one.unwrap().file_name().into_string().unwrap()).collect();
+    assert_eq!(names.len(), 9);
+    for name in &names {
+        let len = fs::metadata(bundle.join(name)).unwrap().len() as usize;
+        assert!(len > 0, "{name}");
+        for at in [0, len / 2, len - 2] {
+            copy(&bundle, &altered);
+            alter(&altered.join(name), at);
+            let (code, said) = verify();
+            assert!(matches!(code, Some(1 | 2)) && said.contains(name.as_str()), "{name} at {at}: {code:?} {said}");
+        }
+        copy(&bundle, &altered);
+        fs::remove_file(altered.join(name)).unwrap();
+        let (code, said) = verify();
+        assert!(matches!(code, Some(1 | 2)) && said.contains(name.as_str()), "{name} is gone: {code:?} {said}");
+    }
+    // A conclusion that was altered together with its sum.
+    copy(&bundle, &altered);
+    let decisions = fs::read_to_string(altered.join("decisions.jsonl")).unwrap();
+    let wrong = decisions.replacen("\"REPAIR\"", "\"ACCEPT\"", 1).replacen("\"RERUN\"", "\"ACCEPT\"", 1);
+    assert_ne!(decisions, wrong);
+    fs::write(altered.join("decisions.jsonl"), wrong).unwrap();
+    seal_anew(&altered);
+    let (code, said) = verify();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("ALTERED decisions.jsonl: line") && said.lines().count() == 1, "{said}");
+    // A reply, with all sums: the index does not fit.
+    copy(&bundle, &altered);
+    let len = fs::metadata(altered.join("replies.bin")).unwrap().len() as usize;
+    alter(&altered.join("replies.bin"), len / 2);
+    seal_anew(&altered);
+    assert!(verify().1.contains("ALTERED replies.bin: reply "), "{}", verify().1);
+    // A file more.
+    copy(&bundle, &altered);
+    fs::write(altered.join("note.txt"), "x").unwrap();
+    assert!(verify().1.contains("ALTERED note.txt"));
+    // Everything made anew is another bundle: its sum tells.
+    let output = world.output_of(&format!("audit verify bundle --sum {sum}"));
+    assert!(output.status.success());
+    let output = world.output_of(&format!("audit verify bundle --sum {}", "0".repeat(64)));
+    assert_eq!(output.status.code(), Some(1));
+}
