@@ -11,9 +11,9 @@ use crate::state::codec::{Corrupt, Reader, put_bytes, put_id, put_int, put_uint}
 use crate::state::group::GroupOptions;
 use crate::state::idempotence::IdempotenceSettings;
 use crate::state::ledger::Row;
+use crate::state::pending::RELEASE_MAX;
 use crate::state::policy::Policy;
 use crate::state::redrive::Redrive;
-use crate::state::pending::RELEASE_MAX;
 use crate::state::retention::Retention;
 
 mod tag {
