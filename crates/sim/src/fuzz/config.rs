@@ -95,9 +95,8 @@ fn shown_again(settings: &Settings) {
 fn same_user<T: AsRef<[u8]>>(words: &[T]) {
     let Ok(user) = acl::user_of_line(words, true) else { return };
     let line = user.line();
-    let (mut text, mut spans) = (Vec::new(), Vec::new());
-    split_words(&line, &mut text, &mut spans).expect("a line of ours");
-    let words: Vec<&[u8]> = spans.iter().map(|&(start, end)| &text[start..end]).collect();
+    // As the file of users is read: what is between white space, whatever it is.
+    let words: Vec<&[u8]> = line.split(u8::is_ascii_whitespace).collect();
     assert_eq!(words.first(), Some(&&b"user"[..]));
     let again = acl::user_of_line(&words[1..], true)
         .unwrap_or_else(|why| panic!("\"{}\" is not taken again: {why}", line.escape_ascii()));
