@@ -209,11 +209,13 @@ impl World {
         let sweep_ms = server.node.settings().timeout_seconds > 0;
         let deadline_ms = [deadline_ms, sweep_ms.then_some(server.next_sweep_ms)].into_iter().flatten().min();
         let due_now = at_once || deadline_ms.is_some_and(|at_ms| at_ms <= now_ms);
-        server.wake_us = match deadline_ms {
+        let next_us = match deadline_ms {
             _ if due_now => Some(now_us + turn_us),
             Some(at_ms) => Some(now_us.saturating_add((at_ms - now_ms).saturating_mul(1000))),
             None => None,
         };
+        // What had come before its connection was let in is an event already.
+        server.wake_us = [next_us, server.wake_us].into_iter().flatten().min();
         server.idle_turns = if due_now { server.idle_turns + 1 } else { 0 };
         if server.idle_turns > SPIN_TURNS {
             return Err("the loop spins: turn after turn begins at once, and nothing comes of it".into());

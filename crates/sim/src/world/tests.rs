@@ -26,3 +26,11 @@ fn some_lives_come_to_a_good_end() {
     println!("{all}");
     assert!(all.crashes > 20 && all.kills > 5 && all.snapshots > 20 && all.judged > 1000, "{all}");
 }
+
+#[test]
+fn what_has_come_before_its_connection_was_let_in_is_read() {
+    // Lives of two steps: one command arrives while the server still starts, and nothing else happens.
+    for seed in [274, 912, 1118, 1771] {
+        assert_eq!(play_seed(seed, 2, true).map(|report| report.seeds), Ok(1), "seed {seed}");
+    }
+}
