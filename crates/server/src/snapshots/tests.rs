@@ -112,7 +112,7 @@ fn an_unfinished_snapshot_is_none_and_leaves_nothing() {
     let mut writer = create(&dir, 5, 0, false).unwrap();
     writer.write_chunk(&vec![1; BUFFER_BYTES * 2]).unwrap();
     assert_eq!(writer.len_bytes(), (HEADER_BYTES + 8 + BUFFER_BYTES * 2) as u64);
-    assert_eq!(list(&dir).unwrap(), []);
+    assert_eq!(list(&dir).unwrap(), Vec::<u64>::new());
     drop(writer);
     assert_eq!(disk.list(dir.snapshots()).unwrap(), Vec::<String>::new());
 }
