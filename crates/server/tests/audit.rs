@@ -17,7 +17,7 @@ fn text(output: &Output) -> String {
 /// Runs an audit: the exit code, and of each entry that is shown ID, work id, decision and reason; then the counts that are
 /// not nothing.
 fn audit(world: &World, options: &str) -> (i32, Vec<String>) {
-    let output = world.output(&format!("{AUDIT} --json --page 2 {options}"));
+    let output = world.output(format!("{AUDIT} --json --page 2 {options}").trim_end());
     let said = text(&output);
     let lines: Vec<serde_json::Value> =
         said.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{said}"))).collect();
@@ -250,4 +250,91 @@ fn a_bundle_that_was_altered_anywhere_is_refused_and_the_place_named() {
     assert!(output.status.success());
     let output = world.output_of(&format!("audit verify bundle --sum {}", "0".repeat(64)));
     assert_eq!(output.status.code(), Some(1));
+}
+
+/// A PostgreSQL of Debian in a folder of its own, on a unix socket alone.
+struct Postgres {
+    folder: tempfile::TempDir,
+    programs: std::path::PathBuf,
+    as_user: Vec<String>,
+}
+
+impl Postgres {
+    /// Nothing, with the reason printed, where it is not installed.
+    fn start() -> Option<Postgres> {
+        let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+        let mut programs = versions.map(|one| one.path().join("bin")).filter(|bin| bin.join("initdb").exists());
+        let Some(programs) = programs.next() else {
+            println!("skipped: PostgreSQL is not installed (Debian: apt-get install postgresql)");
+            return None;
+        };
+        // It refuses to run as root.
+        let is_root = rustix::process::getuid().is_root();
+        let as_user = if is_root { vec!["runuser", "-u", "postgres", "--"] } else { vec![] };
+        let folder = tempfile::TempDir::new().unwrap();
+        let postgres = Postgres { folder, programs, as_user: as_user.into_iter().map(str::to_owned).collect() };
+        if is_root {
+            let owned =
+                std::process::Command::new("chown").arg("postgres").arg(postgres.folder.path()).status().unwrap();
+            assert!(owned.success());
+        }
+        let (data, socket) = (postgres.path("data"), postgres.path(""));
+        postgres.run("initdb", &["-D", &data, "-U", "tester", "-A", "trust", "--no-sync"], "");
+        let options = format!("-c listen_addresses= -c fsync=off -c unix_socket_directories={socket}");
+        let log = postgres.path("log");
+        postgres.run("pg_ctl", &["-D", &data, "-w", "-l", &log, "-o", &options, "start"], "");
+        Some(postgres)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+
+    fn run(&self, program: &str, arguments: &[&str], input: &str) {
+        let program = self.programs.join(program).display().to_string();
+        let mut words = self.as_user.iter().map(String::as_str).chain([&program[..]]).chain(arguments.iter().copied());
+        let mut child = std::process::Command::new(words.next().unwrap())
+            .args(words)
+            .current_dir(self.folder.path())
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        std::io::Write::write_all(&mut child.stdin.take().unwrap(), input.as_bytes()).unwrap();
+        assert!(child.wait().unwrap().success(), "{program}");
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        let data = self.path("data");
+        self.run("pg_ctl", &["-D", &data, "-m", "immediate", "stop"], "");
+    }
+}
+
+#[test]
+fn completions_in_a_table_decide() {
+    let Some(postgres) = Postgres::start() else { return };
+    let world = World::impel();
+    fill(&world);
+    let socket = postgres.folder.path().display().to_string();
+    let script = "CREATE SCHEMA \"S\"; CREATE TABLE \"S\".done (work_id text, digest bytea, receipt bigint, completed_at timestamptz);
+        INSERT INTO \"S\".done SELECT 'other-' || n, NULL, n, now() FROM generate_series(1, 12000) n;
+        INSERT INTO \"S\".done VALUES ('job-1', 'x', 1, now()), ('job-2', 'x', 2, NULL), ('job-2', 'y', 3, NULL);";
+    postgres.run("psql", &["-h", &socket, "-U", "tester", "-q", "-v", "ON_ERROR_STOP=1", "postgres"], script);
+    let tool = |table: &str, options: &[&str]| {
+        let ledger = format!("postgres:host={socket} user=tester password=secret dbname=postgres#{table}");
+        world.tool(AUDIT).args(["--all", "--work-field", "job", "--ledger", &ledger]).args(options).output().unwrap()
+    };
+    let output = tool("S.done", &["--out", "bundle"]);
+    let said = text(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("1-0\tjob-1\tACCEPT\tcomplete") && said.contains("2-0\tjob-2\tHOLD\tconflict"), "{said}");
+    assert!(said.contains("12003 completions; work ids that no entry has: 12000"), "{said}");
+    assert!(!fs::read_to_string(world.file("bundle/question.json")).unwrap().contains("secret"));
+    let output = world.output_of("audit verify bundle");
+    assert!(output.status.success(), "{}", text(&output));
+    let output = tool("none", &[]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output).contains("PostgreSQL: relation \"none\" does not exist"), "{}", text(&output));
 }

@@ -1,24 +1,27 @@
-//! The completions of the system where the effects landed: a file of JSON lines or of comma-separated values, with
-//! the columns `work_id`, `digest`, `receipt` and `completed_at`. Only `work_id` must be there.
+//! The completions of the system where the effects landed: a file of JSON lines or of comma-separated values, or a table (see
+//! `audit/postgres.rs`), with the columns `work_id`, `digest`, `receipt` and `completed_at`. Only `work_id` must be there.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
 use super::Trouble;
+use super::postgres::Table;
 
 /// Longest value that is taken, in bytes: a quote that is never closed must not swallow a whole file.
 const VALUE_MAX_BYTES: usize = 1 << 20;
 
 /// Where they are.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub enum Place {
     /// `jsonl:FILE`
     Jsonl(PathBuf),
     /// `csv:FILE`, with a line of names first.
     Csv(PathBuf),
+    /// `postgres:URL#table`
+    Postgres(Box<Table>),
 }
 
 /// An effect that exists.
@@ -35,12 +38,22 @@ pub struct Completion {
 }
 
 impl Place {
-    /// Reads `jsonl:FILE` or `csv:FILE`.
+    /// Reads `jsonl:FILE`, `csv:FILE` or `postgres:URL#table`.
     pub fn parse(text: &str) -> Result<Place, String> {
         match text.split_once(':') {
             Some(("jsonl", path)) if !path.is_empty() => Ok(Place::Jsonl(path.into())),
             Some(("csv", path)) if !path.is_empty() => Ok(Place::Csv(path.into())),
-            _ => Err(format!("{text:?} is neither jsonl:FILE nor csv:FILE")),
+            Some(("postgres", rest)) => Table::parse(rest).map(|table| Place::Postgres(Box::new(table))),
+            _ => Err("--ledger wants jsonl:FILE, csv:FILE or postgres:URL#table".into()),
+        }
+    }
+
+    /// As it may be shown, without passwords.
+    pub fn shown(&self) -> String {
+        match self {
+            Place::Jsonl(path) => format!("jsonl:{}", path.display()),
+            Place::Csv(path) => format!("csv:{}", path.display()),
+            Place::Postgres(table) => table.shown(),
         }
     }
 
@@ -53,6 +66,7 @@ impl Place {
         Ok(match self {
             Place::Jsonl(path) => Box::new(jsonl(file(path)?, path.display().to_string())),
             Place::Csv(path) => Box::new(Csv::begin(file(path)?, path.display().to_string())?),
+            Place::Postgres(table) => Box::new(table.open()?),
         })
     }
 }
@@ -110,7 +124,7 @@ struct Csv<R> {
     failed: bool,
 }
 
-impl<R: Read> Csv<R> {
+impl<R: BufRead> Csv<R> {
     fn begin(file: R, name: String) -> Result<Csv<R>, Trouble> {
         let mut csv = Csv { bytes: BufReader::new(file).bytes(), name, columns: Vec::new(), line: 0, failed: false };
         let columns = csv.row()?.unwrap_or_default();
@@ -187,7 +201,7 @@ impl<R: Read> Csv<R> {
     }
 }
 
-impl<R: Read> Iterator for Csv<R> {
+impl<R: BufRead> Iterator for Csv<R> {
     type Item = Result<Completion, Trouble>;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -32,6 +32,7 @@ entries that are not ACCEPT: id, work id, decision, reason, owner, delivery numb
 
   --ledger jsonl:FILE  the completions: an object a line, with work_id, digest, receipt, completed_at
   --ledger csv:FILE    the same with commas, and these names in the first line
+  --ledger postgres:URL#TABLE    a table with these columns; URL as in libpq
   --work-field NAME    the field of the entries that has the work id (default: what the server knows, else the entry's ID)
   --out DIR            keep all evidence in this new directory: every reply, both books, the decisions, SHA-256 sums
   --all                print ACCEPT too
@@ -57,7 +58,7 @@ const PROGRESS_EVERY: Duration = Duration::from_secs(2);
 
 struct Arguments {
     question: Question,
-    ledger: Option<(String, Place)>,
+    ledger: Option<Place>,
     out: Option<PathBuf>,
     temporary: PathBuf,
     all: bool,
@@ -128,9 +129,7 @@ fn parse(words: &mut Words<'_>) -> Result<Option<Arguments>, String> {
                 question.page = page.ok_or("--page is 2 to 10000")?;
             }
             "--ledger" => {
-                let value = words.value(&name)?;
-                let place = Place::parse(&value)?;
-                arguments.ledger = Some((value, place));
+                arguments.ledger = Some(Place::parse(&words.value(&name)?)?);
             }
             "--out" => arguments.out = Some(words.value(&name)?.into()),
             "--tmp" => arguments.temporary = words.value(&name)?.into(),
@@ -202,14 +201,14 @@ fn examine(words: &Words<'_>, arguments: &Arguments) -> Result<bool, Trouble> {
     let folder = arguments.out.as_deref();
     if let Some(folder) = folder {
         fs::create_dir(folder).map_err(|error| Trouble(format!("{}: {error}", folder.display())))?;
-        let completions = arguments.ledger.as_ref().map(|(text, _)| &text[..]);
-        bundle::write_question(folder, &arguments.question, &words.address.to_string(), completions)?;
+        let completions = arguments.ledger.as_ref().map(Place::shown);
+        bundle::write_question(folder, &arguments.question, &words.address.to_string(), completions.as_deref())?;
     }
     let mut source = Live::new(connection, folder)?;
     let bundle = folder.map(Writer::new).transpose()?;
     let mut printer = Printer { arguments, out: BufWriter::new(io::stdout()), bundle, read: 0, told: Instant::now() };
     let mut found = match &arguments.ledger {
-        Some((_, place)) => Some(place.open()?),
+        Some(place) => Some(place.open()?),
         None => None,
     };
     let completions = found.as_mut().map(|found| &mut **found as &mut dyn Iterator<Item = _>);

@@ -8,7 +8,7 @@ fn a_policy_is_shown_as_it_was_set() {
     let mut world = begun();
     let text = |e: &str, w: &str, i: &str, n: [u64; 7], d: &str| {
         format!(
-            "*22|$8|evidence|{e}$9|workfield|{w}$10|idempotent|{i}$5|lease|:{}|$13|maxdeliveries|:{}|$10|deadletter|{d}\
+            "*20|$8|evidence|{e}$9|workfield|{w}$10|idempotent|{i}$5|lease|:{}|$13|maxdeliveries|:{}|$10|deadletter|{d}\
              $7|backoff|*2|:{}|:{}|$11|consumerttl|:{}|$9|ledgerage|:{}|$9|ledgerlen|:{}|",
             n[0], n[1], n[2], n[3], n[4], n[5], n[6]
         )
