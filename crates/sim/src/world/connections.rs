@@ -304,7 +304,9 @@ impl World {
             if is_plain && !sent.keys.is_empty() && self.setup.log {
                 let what = format!("c{number}> {}", sent.words.join(&b' ').escape_ascii());
                 let acknowledged = self.oracle.written;
-                let (from, to, alone) = (call.from, call.to, call.alone);
+                // One that found nothing to do has no record: the first one is that of a reader which it woke (XCLAIM with IDLE).
+                let alone = call.alone && bytes != b"*0\r\n";
+                let (from, to) = (call.from, call.to);
                 self.oracle.seen(Seen { keys: sent.keys, from, to, alone, acknowledged, what })?;
             }
         }
