@@ -117,7 +117,7 @@ fn jsonl(file: impl BufRead, name: String) -> impl Iterator<Item = Result<Comple
 
 /// Comma-separated values as in RFC 4180: quoted ones may hold commas, line ends and doubled quotes.
 struct Csv<R> {
-    bytes: std::io::Bytes<BufReader<R>>,
+    bytes: std::io::Bytes<R>,
     name: String,
     columns: Vec<String>,
     line: u64,
@@ -126,7 +126,7 @@ struct Csv<R> {
 
 impl<R: BufRead> Csv<R> {
     fn begin(file: R, name: String) -> Result<Csv<R>, Trouble> {
-        let mut csv = Csv { bytes: BufReader::new(file).bytes(), name, columns: Vec::new(), line: 0, failed: false };
+        let mut csv = Csv { bytes: file.bytes(), name, columns: Vec::new(), line: 0, failed: false };
         let columns = csv.row()?.unwrap_or_default();
         csv.columns = columns.iter().map(|name| name.trim().trim_start_matches('\u{feff}').to_owned()).collect();
         match csv.columns.iter().any(|name| name == "work_id") {
