@@ -157,8 +157,11 @@ mod tests {
 
     #[test]
     fn a_command_that_ends_well_although_it_was_to_be_stopped_is_done() {
-        let stop = || Some("enough".to_owned());
-        let script = "trap 'exit 0' TERM; kill -TERM $$; sleep 60";
-        assert_eq!(run(shell(script), Vec::new(), false, stop), End::Done { receipt: None });
+        let folder = tempfile::TempDir::new().unwrap();
+        // Not before it can hear the signal.
+        let stop = || folder.path().join("ready").exists().then(|| "enough".to_owned());
+        let mut command = shell("trap 'exit 0' TERM; touch ready; while :; do sleep 0.05; done");
+        command.current_dir(folder.path());
+        assert_eq!(run(command, Vec::new(), false, stop), End::Done { receipt: None });
     }
 }
