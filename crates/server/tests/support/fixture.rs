@@ -87,6 +87,21 @@ XADD lanes 1-0 k a
 XADD lanes 2-0 k a
 XADD lanes 3-0 k b
 XREADGROUP GROUP g c COUNT 9 STREAMS lanes >
+XGROUP CREATE work g 0 MKSTREAM
+XWORK POLICY work g EVIDENCE record WORKFIELD job MAXDELIVERIES 3 DEADLETTER dead LEDGERLEN 4
+XADD work 1-0 job a
+XADD work 2-0 job b
+XADD work 3-0 job c
+XADD work 4-0 job d
+XADD work 5-0 job e
+XREADGROUP GROUP g c COUNT 9 STREAMS work >
+XWORK BEGIN work g c 1-0
+XWORK DONE work g c 1-0 DIGEST d RECEIPT r
+XWORK BEGIN work g c 2-0
+XWORK HOLD work g REASON looked IDS 1 3-0
+XWORK FAIL work g c 4-0 REASON broken DEAD
+XWORK FAIL work g c 5-0 REASON broken DEAD
+XWORK REDRIVE dead COUNT 2 PERSEC 1
 ";
 
 /// What is done behind it.
@@ -142,6 +157,15 @@ XADD forgets IDMP p n * a b
 +2000
 XACK lanes g 1-0
 XREADGROUP GROUP g c COUNT 9 STREAMS lanes >
+XWORK DONE work g c 2-0 WORK b DIGEST d RECEIPT r EMIT done * job b
+XWORK RELEASE work g IDS 1 3-0
+XWORK REDRIVE dead COUNT 1 PERSEC 1
+XWORK FAIL work g c 4-0 REASON again DEAD
+XWORK REDRIVE dead COUNT 9 PERSEC 1
++3000
+XWORK POLICY work g LEDGERAGE 1000
++5000
++5000
 DEL going
 ";
 
