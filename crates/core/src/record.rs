@@ -5,6 +5,7 @@
 
 mod codec;
 mod lists;
+mod tag;
 
 #[cfg(test)]
 mod tests;
@@ -17,8 +18,8 @@ use crate::state::policy::Policy;
 use crate::state::redrive::Redrive;
 use crate::state::retention::Retention;
 
-pub use codec::TAGS;
 pub use lists::{Claimed, Claims, Fields, FieldsIter, Ids};
+pub use tag::TAGS;
 
 /// A key in a numbered database.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

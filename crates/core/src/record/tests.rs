@@ -121,7 +121,7 @@ fn records_come_back_whole_or_not_at_all() {
 #[test]
 fn the_tags_are_those_of_the_format_document() {
     let numbers =
-        include_str!("codec.rs").lines().filter_map(|line| line.strip_prefix("    pub const ")?.split_once(": u8 = "));
+        include_str!("tag.rs").lines().filter_map(|line| line.strip_prefix("pub const ")?.split_once(": u8 = "));
     let numbers: Vec<&str> = numbers.map(|(_, number)| number.trim_end_matches(';')).collect();
     let part = include_str!("../../../../docs/formats.md").split("\n## Records\n").nth(1).unwrap();
     let rows = part.lines().take_while(|line| !line.starts_with("## ")).filter_map(|line| {
