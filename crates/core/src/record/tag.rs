@@ -92,4 +92,5 @@ pub const TAGS: &[(u8, &str)] = &[
     (61, "row of a ledger"),
     (62, "rows of a ledger forgotten"),
     (63, "redrive of a stream"),
+    (64, "row of a ledger, whose entry is acknowledged with it"),
 ];

