@@ -4,40 +4,17 @@
 //! allocator of this program: what was asked for, and in brackets with what a typical allocator adds to each request
 //! (8 bytes, rounded up to 16).
 
-use std::alloc::{GlobalAlloc, Layout, System};
+mod counting;
+
 use std::hint::black_box;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use impel_core::id::StreamId;
 use impel_core::state::codec::Reader;
 use impel_core::state::pending::{ConsumerRef, Pel, Pending};
 
-struct Counting;
-
-static ASKED_BYTES: AtomicUsize = AtomicUsize::new(0);
-static TAKEN_BYTES: AtomicUsize = AtomicUsize::new(0);
-
-fn taken(asked_bytes: usize) -> usize {
-    (asked_bytes + 8).next_multiple_of(16).max(32)
-}
-
-// SAFETY: every call goes to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ASKED_BYTES.fetch_add(layout.size(), Relaxed);
-        TAKEN_BYTES.fetch_add(taken(layout.size()), Relaxed);
-        // SAFETY: as the caller promises.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        ASKED_BYTES.fetch_sub(layout.size(), Relaxed);
-        TAKEN_BYTES.fetch_sub(taken(layout.size()), Relaxed);
-        // SAFETY: as the caller promises.
-        unsafe { System.dealloc(place, layout) }
-    }
-}
+use counting::{ASKED_BYTES, Counting, TAKEN_BYTES};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;

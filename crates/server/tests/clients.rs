@@ -5,19 +5,7 @@ mod support;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use support::{Client, Reply, Server, command};
-
-/// Without persistence: what is looked at here does not depend on it.
-fn server(options: &[&str]) -> (tempfile::TempDir, Server) {
-    let folder = tempfile::tempdir().unwrap();
-    let all: Vec<&str> = ["--appendonly", "no"].iter().chain(options).copied().collect();
-    let server = Server::start(folder.path(), &all);
-    (folder, server)
-}
-
-fn pong() -> Reply {
-    Reply::Simple("PONG".into())
-}
+use support::{Client, Reply, Server, command, in_memory as server, pong};
 
 #[test]
 fn one_client_too_many_is_told_so() {

@@ -11,18 +11,7 @@ use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use support::watch::{MIB, Watch, info, rss_bytes, until};
-use support::{Client, IMPEL, Reply, Server, command, free_port};
-
-fn server(options: &[&str]) -> (tempfile::TempDir, Server) {
-    let folder = tempfile::tempdir().unwrap();
-    let all: Vec<&str> = ["--appendonly", "no"].iter().chain(options).copied().collect();
-    let server = Server::start(folder.path(), &all);
-    (folder, server)
-}
-
-fn pong() -> Reply {
-    Reply::Simple("PONG".into())
-}
+use support::{Client, IMPEL, Reply, Server, command, free_port, in_memory as server, pong};
 
 /// A connection that only ever sends.
 fn dumb(server: &Server) -> TcpStream {

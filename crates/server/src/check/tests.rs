@@ -39,20 +39,6 @@ struct Sample {
 
 const STREAMS: u64 = 3;
 
-fn files_of(disk: &FakeDisk) -> Files {
-    let mut files = Files::new();
-    for folder in ["/data/log", "/data/snapshots"].map(Path::new) {
-        for name in disk.list(folder).unwrap() {
-            let path = folder.join(name);
-            let file = disk.open(&path).unwrap();
-            let mut bytes = vec![0; file.len_bytes().unwrap() as usize];
-            file.read_at(0, &mut bytes).unwrap();
-            files.insert(path, bytes);
-        }
-    }
-    files
-}
-
 fn disk_of(files: &Files) -> FakeDisk {
     let disk = FakeDisk::new();
     for folder in [DATA, "/data/log", "/data/snapshots"].map(Path::new) {
@@ -103,7 +89,7 @@ fn make(snapshots: bool) -> Sample {
     invariants::check(state).unwrap();
     let (digest, end) = (invariants::digest(state).hex(), position(&server));
     drop(server);
-    Sample { files: files_of(&disk), entries, digest, snapshots: taken, end }
+    Sample { files: disk.contents(Path::new("/data")), entries, digest, snapshots: taken, end }
 }
 
 impl Sample {
@@ -150,7 +136,7 @@ fn mend(files: &Files) -> Result<(Repaired, Files), RepairError> {
     let target = DataDir::open(Arc::new(made.clone()), Path::new(DATA)).unwrap();
     let repaired = repair(&dir, &target, &report, &mut |_| {})?;
     drop(target);
-    let made = files_of(&made);
+    let made = made.contents(Path::new("/data"));
     let again = look(&made);
     assert_eq!(again.verdict(), Verdict::Whole, "{}", page::page(&again));
     assert_eq!((&again.state.digest, again.state.position), (&repaired.digest, repaired.position));
@@ -351,7 +337,7 @@ fn the_whole_chunks_of_a_damaged_snapshot_fill_a_hole() {
     server.line("SET later 1");
     server.settle();
     drop(server);
-    let mut files = files_of(&disk);
+    let mut files = disk.contents(Path::new("/data"));
     let snapshot = files.keys().find(|path| path.starts_with("/data/snapshots")).unwrap().clone();
     flip(&mut files, &snapshot, 100_000);
     // The log holds everything as well.
@@ -425,7 +411,7 @@ fn a_record_that_nobody_knows_is_told_of() {
     let (mut log, _) = crate::log::open(&dir, Options::default()).unwrap();
     log.commit(&[200, 1, 2], 5, true).unwrap();
     drop((log, dir));
-    let files = files_of(&disk);
+    let files = disk.contents(Path::new("/data"));
     let report = look(&files);
     assert_eq!((report.start.row, report.verdict()), (Row::B, Verdict::Refused));
     assert_eq!(report.unknown_commits, [0]);

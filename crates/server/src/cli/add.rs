@@ -3,8 +3,8 @@
 use std::io::{self, BufRead};
 use std::process::ExitCode;
 
-use super::options::{Word, Words, connect};
-use super::{FAILED, print, usage};
+use super::options::{Word, Words, connect, read};
+use super::{FAILED, print, understood};
 use crate::client::{Connection, address, encode};
 
 const NAME: &str = "add";
@@ -33,17 +33,10 @@ struct Arguments {
 
 /// Runs it.
 pub fn run(words: &[Vec<u8>]) -> ExitCode {
-    let mut words = match Words::new(words) {
-        Ok(words) => words,
-        Err(what) => return usage(NAME, &what),
-    };
-    let arguments = match parse(&mut words) {
-        Ok(Some(arguments)) => arguments,
-        Ok(None) => {
-            print(&format!("{HELP}{}\nExit codes: 0 all added; 2 not; 64 the command line is wrong.\n", address::HELP));
-            return ExitCode::SUCCESS;
-        }
-        Err(what) => return usage(NAME, &what),
+    let help = &format!("{HELP}{}\nExit codes: 0 all added; 2 not; 64 the command line is wrong.\n", address::HELP);
+    let (arguments, words) = match understood(NAME, help, read(words, parse)) {
+        Ok(understood) => understood,
+        Err(code) => return code,
     };
     let (address, timeout) = (words.address.clone(), words.timeout);
     match connect(&address, timeout).and_then(|mut connection| add(&mut connection, &arguments)) {

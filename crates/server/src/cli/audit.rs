@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use impel_core::state::decision::{DECISIONS, Decision};
 use serde_json::Value;
 
-use super::options::{Word, Words, connect};
-use super::{FAILED, path, print, usage};
+use super::options::{Word, Words, connect, read};
+use super::{FAILED, path, print, understood, usage};
 use crate::audit::bundle::{self, Writer};
 use crate::audit::completions::Place;
 use crate::audit::source::Live;
@@ -72,17 +72,10 @@ pub fn run(words: &[Vec<u8>]) -> ExitCode {
     {
         return verify(rest);
     }
-    let mut words = match Words::new(words) {
-        Ok(words) => words,
-        Err(what) => return usage(NAME, &what),
-    };
-    let arguments = match parse(&mut words) {
-        Ok(Some(arguments)) => arguments,
-        Ok(None) => {
-            print(&format!("{HELP}\n{}{EXITS}", address::HELP));
-            return ExitCode::SUCCESS;
-        }
-        Err(what) => return usage(NAME, &what),
+    let help = &format!("{HELP}\n{}{EXITS}", address::HELP);
+    let (arguments, words) = match understood(NAME, help, read(words, parse)) {
+        Ok(understood) => understood,
+        Err(code) => return code,
     };
     match examine(&words, &arguments) {
         Ok(true) => ExitCode::SUCCESS,

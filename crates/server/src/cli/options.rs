@@ -88,6 +88,15 @@ impl<'a> Words<'a> {
     }
 }
 
+/// Reads a command line: what `parse` makes of it, and the words, which know where the server is. `None`: help is wanted.
+pub(super) fn read<'a, T>(
+    words: &'a [Vec<u8>],
+    parse: impl FnOnce(&mut Words<'a>) -> Result<Option<T>, String>,
+) -> Result<Option<(T, Words<'a>)>, String> {
+    let mut words = Words::new(words)?;
+    Ok(parse(&mut words)?.map(|arguments| (arguments, words)))
+}
+
 /// Connects.
 pub(super) fn connect(address: &Address, timeout: Duration) -> Result<Connection, String> {
     Connection::open(address, timeout).map_err(|failure| trouble(address, &failure))

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use serde_json::Value;
 
-use super::options::{Word, Words, connect};
-use super::{FAILED, print, usage};
+use super::options::{Word, Words, connect, read};
+use super::{FAILED, understood};
 use crate::client::entry::{Entry, of_read};
 use crate::client::{Connection, Reply, address};
 
@@ -41,20 +41,10 @@ struct Arguments {
 
 /// Runs it.
 pub fn run(words: &[Vec<u8>]) -> ExitCode {
-    let mut words = match Words::new(words) {
-        Ok(words) => words,
-        Err(what) => return usage(NAME, &what),
-    };
-    let arguments = match parse(&mut words) {
-        Ok(Some(arguments)) => arguments,
-        Ok(None) => {
-            print(&format!(
-                "{HELP}{}\nExit codes: 0 ended; 2 the server; 64 the command line is wrong.\n",
-                address::HELP
-            ));
-            return ExitCode::SUCCESS;
-        }
-        Err(what) => return usage(NAME, &what),
+    let help = &format!("{HELP}{}\nExit codes: 0 ended; 2 the server; 64 the command line is wrong.\n", address::HELP);
+    let (arguments, words) = match understood(NAME, help, read(words, parse)) {
+        Ok(understood) => understood,
+        Err(code) => return code,
     };
     let (address, timeout) = (words.address.clone(), words.timeout);
     let done = connect(&address, timeout).and_then(|mut connection| match &arguments.group {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
 use super::options::{Word, Words};
-use super::{FAILED, print, usage};
+use super::{FAILED, understood};
 use crate::client::address;
 use crate::worker::{self, Options};
 
@@ -43,13 +43,10 @@ wrong. Commands that fail do not change it.
 
 /// Runs it.
 pub fn run(words: &[Vec<u8>]) -> ExitCode {
-    let options = match parse(words) {
-        Ok(Some(options)) => options,
-        Ok(None) => {
-            print(&format!("{HELP}{}{EXITS}", address::HELP));
-            return ExitCode::SUCCESS;
-        }
-        Err(what) => return usage(NAME, &what),
+    let help = &format!("{HELP}{}{EXITS}", address::HELP);
+    let options = match understood(NAME, help, parse(words)) {
+        Ok(options) => options,
+        Err(code) => return code,
     };
     match worker::run(options) {
         Ok(counts) => {

@@ -142,6 +142,15 @@ impl FakeDisk {
         self.world.lock().expect("no holder of the fake disk panics")
     }
 
+    /// Every file in a data directory with its content as it reads now.
+    pub fn contents(&self, dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+        let world = self.world();
+        let folders = ["log", "snapshots"].map(|folder| dir.join(folder));
+        let is_there = |path: &Path| folders.iter().any(|folder| path.parent() == Some(folder));
+        let files = world.names.iter().filter(|(path, _)| is_there(path));
+        files.map(|(path, &inode)| (path.clone(), world.inodes[inode].current.clone())).collect()
+    }
+
     /// How many operations that change something or sync have been tried.
     pub fn operations(&self) -> u64 {
         self.world().operations

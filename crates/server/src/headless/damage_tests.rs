@@ -72,16 +72,7 @@ impl Bench {
         }
         let end = server.node().engine().log.position();
         drop(server);
-        let mut files = BTreeMap::new();
-        for folder in ["/data/log", "/data/snapshots"].map(Path::new) {
-            for name in disk.list(folder).unwrap() {
-                let path = folder.join(name);
-                let file = disk.open(&path).unwrap();
-                let mut bytes = vec![0; file.len_bytes().unwrap() as usize];
-                file.read_at(0, &mut bytes).unwrap();
-                files.insert(path, bytes);
-            }
-        }
+        let files = disk.contents(Path::new("/data"));
         let mut paths = files.keys().cloned();
         let segment = paths.next().unwrap();
         Bench { segment, snapshot: paths.next(), files, frames, digests, end }

@@ -10,8 +10,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::frame::{self, Beyond};
-use super::survey::{SEGMENT, segment_path};
-use crate::disk::{DataDir, DiskError, DiskFile, position_in_name, read_whole};
+use super::survey::{segment_path, starts};
+use crate::disk::{DataDir, DiskError, DiskFile, read_whole};
 
 /// Of a segment that both have with the same length, the end is compared: so many bytes, which hold positions, times and
 /// checksums of many commits.
@@ -62,9 +62,8 @@ pub struct Segments {
 impl Segments {
     /// Opens them. `None`: one went in the meantime; try again.
     pub fn open(dir: &DataDir) -> Result<Option<Segments>, DiskError> {
-        let names = dir.disk().list(dir.log()).map_err(DiskError::at("list", dir.log()))?;
         let mut files = Vec::new();
-        for start in names.iter().filter_map(|name| position_in_name(name, SEGMENT)) {
+        for start in starts(dir)? {
             let path = segment_path(dir, start);
             match dir.disk().open(&path) {
                 Ok(file) => files.push((start, path, file)),
@@ -84,8 +83,7 @@ impl Segments {
     /// where these begin. If they end before, that is a gap: from where to where.
     fn gap_behind(&self, to: &DataDir) -> Result<Option<(u64, u64)>, CopyError> {
         let Some(&(first, ..)) = self.files.first() else { return Ok(None) };
-        let names = to.disk().list(to.log()).map_err(DiskError::at("list", to.log()))?;
-        let there: Vec<u64> = names.iter().filter_map(|name| position_in_name(name, SEGMENT)).collect();
+        let there = starts(to)?;
         let is_ours = |start: &u64| self.files.binary_search_by_key(start, |(start, ..)| *start).is_ok();
         if let Some(&start) = there.iter().find(|&start| *start >= first && !is_ours(start)) {
             return Err(CopyError::AnotherLog { path: segment_path(to, start) });
@@ -150,8 +148,7 @@ impl Segments {
 
 /// Removes the segments that hold nothing at or after `before`; answers how many.
 pub fn trim(dir: &DataDir, before: u64) -> Result<usize, DiskError> {
-    let names = dir.disk().list(dir.log()).map_err(DiskError::at("list", dir.log()))?;
-    let starts: Vec<u64> = names.iter().filter_map(|name| position_in_name(name, SEGMENT)).collect();
+    let starts = starts(dir)?;
     let superfluous = starts.iter().skip(1).take_while(|&&next| next <= before).count();
     for &start in &starts[..superfluous] {
         let path = segment_path(dir, start);

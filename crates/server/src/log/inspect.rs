@@ -7,8 +7,9 @@ use std::path::PathBuf;
 
 use super::frame::{self, FRAME_HEADER_BYTES, Found, HeaderFault, Search};
 use super::recovery::{self, Action, OpenError, Refusal, Row};
-use super::survey::{SEGMENT, Survey, segment_path};
-use crate::disk::{DataDir, DiskError, position_in_name, read_whole};
+pub use super::survey::starts;
+use super::survey::{Survey, segment_path};
+use crate::disk::{DataDir, DiskError, read_whole};
 use crate::snapshots::SnapshotInfo;
 
 /// Where the first frame of a segment begins.
@@ -49,12 +50,6 @@ pub fn outlook(dir: &DataDir) -> Result<Outlook, OpenError> {
         base: survey.base,
         cut_bytes,
     })
-}
-
-/// Positions at which segments begin, in order.
-pub fn starts(dir: &DataDir) -> Result<Vec<u64>, DiskError> {
-    let names = dir.disk().list(dir.log()).map_err(DiskError::at("list", dir.log()))?;
-    Ok(names.iter().filter_map(|name| position_in_name(name, SEGMENT)).collect())
 }
 
 /// How the header of a segment is.

@@ -8,15 +8,21 @@ use std::path::PathBuf;
 
 use super::frame::{self, Beyond, HeaderFault, Walk};
 use super::recovery::{BodyFact, Facts, OpenError, Place, ReachFact, SegmentFact, SnapshotFact, TailFact};
-use crate::disk::{DataDir, DiskError, DiskFile, position_in_name, positioned_name};
+use crate::disk::{DataDir, DiskError, DiskFile, position_in_name, positioned_name, read_whole};
 use crate::snapshots::{self, SnapshotError, SnapshotInfo};
 
 /// Extension of a segment's name.
-pub(super) const SEGMENT: &str = "log";
+const SEGMENT: &str = "log";
 
 /// The file of the segment that begins at `start`.
 pub(super) fn segment_path(dir: &DataDir, start: u64) -> PathBuf {
     dir.log().join(positioned_name(start, SEGMENT))
+}
+
+/// Positions at which segments begin, in order.
+pub fn starts(dir: &DataDir) -> Result<Vec<u64>, DiskError> {
+    let names = dir.disk().list(dir.log()).map_err(DiskError::at("list", dir.log()))?;
+    Ok(names.iter().filter_map(|name| position_in_name(name, SEGMENT)).collect())
 }
 
 /// The last segment, open.
@@ -113,8 +119,7 @@ impl Survey {
     }
 
     fn look_at_segments(&mut self, dir: &DataDir, newest_snapshot: Option<u64>) -> Result<(), OpenError> {
-        let names = dir.disk().list(dir.log()).map_err(DiskError::at("list", dir.log()))?;
-        let starts: Vec<u64> = names.iter().filter_map(|name| position_in_name(name, SEGMENT)).collect();
+        let starts = starts(dir)?;
         let Some(&first) = starts.first() else { return Ok(()) };
         let Some(first_needed) = starts.iter().rposition(|&start| start <= self.base) else {
             self.facts.segments = SegmentFact::Late;
@@ -129,14 +134,12 @@ impl Survey {
         for (index, &start) in starts.iter().enumerate() {
             let path = segment_path(dir, start);
             let file = dir.disk().open(&path).map_err(DiskError::at("open", &path))?;
-            let len_bytes = file.len_bytes().map_err(DiskError::at("read", &path))?;
             if index < first_needed {
-                self.closed.push((start, len_bytes));
+                self.closed.push((start, file.len_bytes().map_err(DiskError::at("read", &path))?));
                 continue;
             }
-            let mut bytes =
-                vec![0; usize::try_from(len_bytes).expect("a file that can be written has a length in memory")];
-            file.read_at(0, &mut bytes).map_err(DiskError::at("read", &path))?;
+            let mut bytes = Vec::new();
+            read_whole(&*file, &path, &mut bytes)?;
             if let Err(fault) = frame::check_segment_header(&bytes, start) {
                 (self.facts.segments, self.detail) = match fault {
                     HeaderFault::Bad => (SegmentFact::BadHeader, "the header of this segment is damaged".into()),

@@ -123,9 +123,9 @@ impl Saving {
         if settings.auto_snapshot_percentage == 0 || !engine.log.is_enabled() {
             return false;
         }
-        let share = u128::from(self.newest.len_bytes) * u128::from(settings.auto_snapshot_percentage) / 100;
-        let allowed_bytes = share.max(u128::from(settings.auto_snapshot_min_bytes)).max(1);
-        u128::from(engine.log.position().saturating_sub(self.newest.position)) >= allowed_bytes
+        let share = (self.newest.len_bytes / 100).saturating_mul(u64::from(settings.auto_snapshot_percentage));
+        let allowed_bytes = share.max(settings.auto_snapshot_min_bytes).max(1);
+        engine.log.position().saturating_sub(self.newest.position) >= allowed_bytes
     }
 
     pub(super) fn deadline_ms(&self, engine: &Engine) -> Option<u64> {

@@ -303,3 +303,15 @@ pub fn info(client: &mut Client, name: &str) -> String {
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     line.unwrap_or_else(|| panic!("no {name} in {text}")).to_owned()
 }
+
+/// A server without persistence, for what does not depend on it.
+pub fn in_memory(options: &[&str]) -> (tempfile::TempDir, Server) {
+    let folder = tempfile::tempdir().unwrap();
+    let all: Vec<&str> = ["--appendonly", "no"].iter().chain(options).copied().collect();
+    let server = Server::start(folder.path(), &all);
+    (folder, server)
+}
+
+pub fn pong() -> Reply {
+    Reply::Simple("PONG".into())
+}

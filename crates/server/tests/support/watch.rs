@@ -26,9 +26,7 @@ fn rss_of(process: u32) -> u64 {
 
 /// A number in INFO.
 pub fn info(server: &Server, name: &str) -> u64 {
-    let info = server.client().ask(&["INFO"]);
-    let line = info.text().lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::to_owned);
-    line.unwrap_or_else(|| panic!("INFO has no {name}")).trim().parse().unwrap()
+    super::info(&mut server.client(), name).trim().parse().unwrap()
 }
 
 /// Waits until something is so.
