@@ -22,6 +22,11 @@ pub struct Reply<'a> {
 
 impl Reply<'_> {
     fn header(&mut self, mark: u8, n: usize) {
+        if let Ok(digit @ 0..10) = u8::try_from(n) {
+            // Most arrays and many texts are short: one copy of four bytes.
+            self.out.extend_from_slice(&[mark, b'0' + digit, b'\r', b'\n']);
+            return;
+        }
         self.out.push(mark);
         self.out.extend_from_slice(itoa::Buffer::new().format(n).as_bytes());
         self.out.extend_from_slice(b"\r\n");

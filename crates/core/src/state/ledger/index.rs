@@ -65,8 +65,11 @@ impl Index {
             return;
         }
         let old = new - (new + 1).next_power_of_two() / 2;
-        let (kept, moved): (Bucket, Bucket) =
-            self.buckets[old].iter().partition(|place| bucket_of(place.tag, new + 1) == old);
+        let stays = |place: &&Place| bucket_of(place.tag, new + 1) == old;
+        let all = &self.buckets[old];
+        let count = all.iter().filter(stays).count();
+        let (mut kept, mut moved) = (Bucket::with_capacity(count), Bucket::with_capacity(all.len() - count));
+        all.iter().for_each(|place| if stays(&place) { kept.push(*place) } else { moved.push(*place) });
         self.buckets[old] = Arc::new(kept);
         self.buckets.push(Arc::new(moved));
     }
@@ -115,7 +118,12 @@ impl Index {
             return SmallVec::new();
         }
         let bucket = &self.buckets[bucket_of(tag(hash), self.buckets.len())];
-        bucket.iter().filter(|place| place.tag == tag(hash)).map(|place| place.row).collect()
+        let is_it = |place: &&Place| place.tag == tag(hash);
+        // Most that is asked for is not there. A look without a way out in the middle takes four places at a time.
+        if !bucket.iter().fold(false, |any, place| any | is_it(&place)) {
+            return SmallVec::new();
+        }
+        bucket.iter().filter(is_it).map(|place| place.row).collect()
     }
 
     /// Frees a part, at most `most` buckets, of what nobody uses any more; answers whether there is more.

@@ -134,6 +134,12 @@ impl<'a> WorkId<'a> {
     }
 }
 
+/// Flags beside the outcome in the first byte of a row, which the lower half is: which texts follow.
+const HAS_WORK: u8 = 16;
+const HAS_DIGEST: u8 = 32;
+const HAS_RECEIPT: u8 = 64;
+const HAS_REASON: u8 = 128;
+
 /// One row. Texts that were not given are empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row<'a> {
@@ -164,20 +170,6 @@ impl<'a> Row<'a> {
         Row { id, outcome, entry, work, consumer: b"", delivery: 0, digest: b"", receipt: b"", reason: b"" }
     }
 
-    /// The texts that only some rows have, each with the flag that says so.
-    pub(super) fn texts(&self) -> [(u8, Cow<'a, [u8]>); 4] {
-        let work = match self.work {
-            WorkId::Entry(id) if id == self.entry => Cow::Borrowed(&[][..]),
-            work => work.text(),
-        };
-        let texts = [work, Cow::Borrowed(self.digest), Cow::Borrowed(self.receipt), Cow::Borrowed(self.reason)];
-        let mut flag = 8;
-        texts.map(|text| {
-            flag <<= 1;
-            (flag, text)
-        })
-    }
-
     /// The hashes by which the row is found: that of its work if it completes it, that of its entry if it settles it.
     pub(super) fn hashes(&self) -> impl Iterator<Item = u64> {
         let own = self.work == WorkId::Entry(self.entry);
@@ -186,23 +178,42 @@ impl<'a> Row<'a> {
         work.into_iter().chain(entry)
     }
 
-    /// Appends what comes before the texts of a row: outcome and flags in one byte.
-    pub(super) fn put_head(&self, texts: &[(u8, Cow<'a, [u8]>); 4], out: &mut Vec<u8>) {
-        let flags: u8 = texts.iter().filter(|(_, text)| !text.is_empty()).map(|(flag, _)| flag).sum();
-        out.push(self.outcome as u8 | flags);
+    /// What stands in the first byte of a row beside the outcome: which texts it has.
+    fn flags(&self) -> u8 {
+        let is_named = match self.work {
+            WorkId::Entry(id) => id != self.entry,
+            WorkId::Named(name) => !name.is_empty(),
+        };
+        let has = |flag: u8, is_there: bool| if is_there { flag } else { 0 };
+        has(HAS_WORK, is_named)
+            | has(HAS_DIGEST, !self.digest.is_empty())
+            | has(HAS_RECEIPT, !self.receipt.is_empty())
+            | has(HAS_REASON, !self.reason.is_empty())
     }
 
-    /// Appends the texts.
-    pub(super) fn put_texts(texts: &[(u8, Cow<'a, [u8]>); 4], out: &mut Vec<u8>) {
-        texts.iter().filter(|(_, text)| !text.is_empty()).for_each(|(_, text)| put_bytes(out, text));
+    /// What comes before the texts of a row: outcome and flags in one byte.
+    pub(super) fn head(&self) -> u8 {
+        self.outcome as u8 | self.flags()
+    }
+
+    /// Appends the texts that a row with this head has.
+    pub(super) fn put_texts(&self, head: u8, out: &mut Vec<u8>) {
+        if head & HAS_WORK != 0 {
+            put_bytes(out, &self.work.text());
+        }
+        for (flag, text) in [(HAS_DIGEST, self.digest), (HAS_RECEIPT, self.receipt), (HAS_REASON, self.reason)] {
+            if head & flag != 0 {
+                put_bytes(out, text);
+            }
+        }
     }
 
     /// Reads the texts behind a head into the row.
     pub(super) fn read_texts(&mut self, head: u8, reader: &mut Reader<'a>) -> Result<(), Corrupt> {
         const WHAT: &str = "row of a ledger";
         let mut text = |flag: u8| if head & flag == 0 { Ok(&b""[..]) } else { reader.bytes(WHAT) };
-        let work = text(16)?;
-        (self.digest, self.receipt, self.reason) = (text(32)?, text(64)?, text(128)?);
+        let work = text(HAS_WORK)?;
+        (self.digest, self.receipt, self.reason) = (text(HAS_DIGEST)?, text(HAS_RECEIPT)?, text(HAS_REASON)?);
         if !work.is_empty() {
             self.work = WorkId::parse(work);
         }
@@ -211,13 +222,13 @@ impl<'a> Row<'a> {
 
     /// Appends the row as records hold it.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        let texts = self.texts();
-        self.put_head(&texts, out);
+        let head = self.head();
+        out.push(head);
         put_id(out, self.id);
         put_id(out, self.entry);
         put_bytes(out, self.consumer);
         put_uint(out, self.delivery);
-        Row::put_texts(&texts, out);
+        self.put_texts(head, out);
     }
 
     /// Reads what [`Row::encode`] wrote.

@@ -54,16 +54,15 @@ impl Chunk {
             }
         };
         self.starts.push(self.bytes.len() as u32);
-        let texts = row.texts();
-        let out = &mut self.bytes;
-        row.put_head(&texts, out);
+        let (head, out) = (row.head(), &mut self.bytes);
+        out.push(head);
         put_uint(out, row.id.ms - self.base_ms);
         put_uint(out, row.id.seq);
         put_int(out, row.id.ms.wrapping_sub(row.entry.ms) as i64);
         put_uint(out, row.entry.seq);
         put_uint(out, row.delivery);
         put_uint(out, consumer as u64);
-        Row::put_texts(&texts, out);
+        row.put_texts(head, out);
     }
 
     fn row(&self, place: usize) -> Row<'_> {

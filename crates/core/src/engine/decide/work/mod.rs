@@ -182,7 +182,9 @@ fn completion_of<'a>(
     }
     let (settlement, own) = ledger.heard_of(id, policy, now_ms);
     let from_field = || {
-        let name = key_of(&stream.entries.get(id)?, policy.work_field.as_deref()?)?;
+        // Most groups have no such field; the entry is looked up only for those that do.
+        let field = policy.work_field.as_deref()?;
+        let name = key_of(&stream.entries.get(id)?, field)?;
         (!name.is_empty()).then(|| WorkId::parse(name))
     };
     match settlement.map(|row| row.work).or_else(from_field) {
