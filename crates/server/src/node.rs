@@ -95,15 +95,21 @@ impl Node {
         self.engine.close(index);
     }
 
-    /// The peer will send no more: what it is owed is still sent, unless it waits for something to happen.
-    pub fn on_end_of_input(&mut self, index: ClientIndex) {
-        let Some(client) = self.engine.client_mut(index) else { return };
+    /// The peer will send no more: what it is owed is still sent, unless it waits for something to happen. `false` if it has
+    /// just stopped waiting and is to go on with what it sent meanwhile: then it is too early, and the next turn says it again.
+    #[must_use]
+    pub fn on_end_of_input(&mut self, index: ClientIndex) -> bool {
+        if self.engine.resumes(index) {
+            return false;
+        }
+        let Some(client) = self.engine.client_mut(index) else { return true };
         if client.wait.is_some() || client.output.is_empty() {
             client.killed = true;
         } else {
             client.closing = true;
         }
         self.engine.list_for_flush(index);
+        true
     }
 
     /// A turn begins: does what is due by time.

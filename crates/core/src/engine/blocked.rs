@@ -155,6 +155,8 @@ struct Queue {
     groups: BTreeMap<Box<[u8]>, GroupQueue>,
     /// How many of all wait for other keys as well.
     several: usize,
+    /// One of those has something to read at another key of which it has not heard.
+    stirred: bool,
     /// Signals, as bits, with which the key is in the list of those at which something happened.
     listed: u8,
 }
@@ -164,6 +166,7 @@ impl Queue {
     fn is_concerned(&self, what: Signal) -> bool {
         match what {
             Signal::Any | Signal::New => true,
+            Signal::Claimable | Signal::Room | Signal::Held if self.stirred => true,
             Signal::Pending | Signal::Claimable | Signal::Idle => self.groups.values().any(|group| group.claiming > 0),
             Signal::Room => self.groups.values().any(|group| group.crowded || !group.full.is_empty()),
             Signal::Held | Signal::Lease => !self.groups.is_empty(),
@@ -376,6 +379,20 @@ impl Blocked {
     /// Does everyone who waits for a key wait for it alone?
     pub fn is_single(&self, db: usize, key: &[u8]) -> bool {
         self.queues[db].get(key).is_none_or(|queue| queue.several == 0)
+    }
+
+    /// A reader that waits for these keys may find something at one of them without having been told.
+    pub fn stir(&mut self, db: usize, keys: &[Box<[u8]>]) {
+        for key in keys {
+            if let Some(queue) = self.queues[db].get_mut(key) {
+                queue.stirred = true;
+            }
+        }
+    }
+
+    /// Is there such a reader at a key? It is looked at now: the next call says no.
+    pub fn take_stirred(&mut self, db: usize, key: &[u8]) -> bool {
+        self.queues[db].get_mut(key).is_some_and(|queue| std::mem::take(&mut queue.stirred))
     }
 
     /// The first reader for no group that waits for a key, from a ticket on.

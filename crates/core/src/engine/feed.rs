@@ -87,6 +87,11 @@ impl Engine {
         !self.resume.is_empty()
     }
 
+    /// Has that connection stopped waiting, and not gone on yet though it has sent more meanwhile?
+    pub fn resumes(&self, index: ClientIndex) -> bool {
+        self.resume.contains(&index) && self.client(index).is_some_and(|client| client.input_len() > 0)
+    }
+
     /// Goes on with every connection that has stopped waiting, as far as the log can follow.
     pub fn resume(&mut self, facts: &Facts<'_>) {
         while self.log.len() < LOG_AHEAD_MAX_BYTES

@@ -41,7 +41,8 @@ impl Cx<'_> {
     }
 
     /// The position of a group was set back, which wakes nobody. Those who wait may lack room for what is new again without
-    /// having been asked, as there was nothing for them: they are to hear of room like those that were asked in vain.
+    /// having been asked, as there was nothing for them: they are to hear of room like those that were asked in vain. Those who
+    /// wait for other keys as well look at this one, too, when something happens there, whether or not it serves them.
     pub(super) fn note_set_back(&mut self, key: &[u8], group: &[u8]) {
         let of = self.engine.stream_at(self.db, key, self.now_ms()).and_then(|stream| stream.group(group));
         let is_bounded = of.is_some_and(|group| {
@@ -51,10 +52,27 @@ impl Cx<'_> {
         if is_bounded {
             self.engine.blocked.set_crowded(&Place { db: self.db, key: key.into(), group: group.into() }, true);
         }
+        self.engine.stir(self.db, key, group);
     }
 }
 
 impl Engine {
+    /// Notes those who wait for a group at a key and at others.
+    fn stir(&mut self, db: usize, key: &[u8], group: &[u8]) {
+        if self.blocked.is_single(db, key) {
+            return;
+        }
+        for (_, index) in self.blocked.queue(db, key) {
+            let Engine { blocked, clients, .. } = self;
+            let wait = clients[index].as_deref().and_then(|client| client.wait.as_deref());
+            if let Some(wait) = wait.filter(|wait| wait.group.as_ref().is_some_and(|reader| *reader.group == *group))
+                && wait.keys.len() > 1
+            {
+                blocked.stir(db, &wait.keys);
+            }
+        }
+    }
+
     /// Notes the keys at which a record may end a wait.
     pub(super) fn signal(&mut self, record: &Record<'_>) {
         if self.state.orders {
@@ -155,7 +173,9 @@ impl Engine {
                     sources.push(Source::Plain(db, &key));
                 }
                 sources.extend(places.iter().map(Source::Group));
-                let round = Round { what, several: rotates && several_keys, newest };
+                let is_told = !matches!(what, Signal::Pending | Signal::Idle | Signal::Lease);
+                let stirred = is_told && self.blocked.take_stirred(db, &key);
+                let round = Round { what, several: (rotates && several_keys) || stirred, newest };
                 self.serve_sources(&sources, round, facts);
                 let all_were_asked = matches!(what, Signal::Any | Signal::New | Signal::Room);
                 places.iter().for_each(|place| self.note_outlook(place, all_were_asked, facts));
@@ -414,7 +434,7 @@ enum Source<'a> {
 #[derive(Clone, Copy)]
 struct Round {
     what: Signal,
-    /// Something happened at other keys as well: those that wait for several may gain there.
+    /// Something happened at other keys as well, or had happened: those that wait for several may gain there.
     several: bool,
     /// Readers with newer tickets have been looked at.
     newest: u64,

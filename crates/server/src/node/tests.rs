@@ -404,13 +404,26 @@ fn a_peer_that_stops_sending_is_owed_its_replies_and_a_waiting_one_is_let_go() {
     let waiting = node.on_open("127.0.0.1:3".into(), "127.0.0.1:2".into(), 1000);
     send(&mut node, &world, client, "XADD s 1-1 a b\r\n");
     send(&mut node, &world, waiting, "XREAD BLOCK 0 STREAMS other $\r\n");
-    node.on_end_of_input(client);
-    node.on_end_of_input(waiting);
+    assert!(node.on_end_of_input(client) && node.on_end_of_input(waiting));
     assert!(node.client(client).is_some_and(|client| client.closing && !client.killed));
     assert!(node.client(waiting).is_some_and(|client| client.killed));
     let commit = end_turn(&mut node, &world).commit.unwrap();
     done(&mut node, commit);
     assert_eq!(received(&mut node, client), "$3\r\n1-1\r\n");
+}
+
+#[test]
+fn what_a_peer_has_sent_behind_a_read_that_was_just_served_is_carried_out_though_it_sends_no_more() {
+    let (mut node, world, client) = node(&[], true);
+    let waiting = node.on_open("127.0.0.1:3".into(), "127.0.0.1:2".into(), 1000);
+    send(&mut node, &world, waiting, "XREAD BLOCK 0 STREAMS s $\r\nPING\r\nXADD t 1-1 a b\r\n");
+    send(&mut node, &world, client, "XADD s 1-1 a b\r\n");
+    assert!(!node.on_end_of_input(waiting), "it has something left to do");
+    let commit = end_turn(&mut node, &world).commit.unwrap();
+    done(&mut node, commit);
+    assert!(node.on_end_of_input(waiting));
+    let received = received(&mut node, waiting);
+    assert!(received.ends_with("+PONG\r\n$3\r\n1-1\r\n"), "{received}");
 }
 
 #[test]

@@ -149,7 +149,10 @@ impl Server {
         match connection.stream.read(&mut self.buffer) {
             Ok(0) => {
                 connection.readable = false;
-                self.node.on_end_of_input(index);
+                if !self.node.on_end_of_input(index) {
+                    connection.readable = true;
+                    self.list_again(index);
+                }
             }
             Ok(n) => {
                 // Less than there was room for: all there was, and the next byte makes an edge. The end does not.

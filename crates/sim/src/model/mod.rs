@@ -17,6 +17,7 @@ pub mod stream;
 pub mod value;
 mod waiting;
 pub mod words;
+pub mod work;
 
 use std::collections::BTreeMap;
 
@@ -91,6 +92,8 @@ pub struct Model {
     speaker: usize,
     /// A reader that waited is being carried out again.
     again: bool,
+    /// In a life of work: that, and nothing else.
+    pub book: Option<work::Book>,
 }
 
 /// A command: its words after its name, and what they come to.
@@ -195,12 +198,17 @@ impl Model {
             places: BTreeMap::new(),
             speaker: 0,
             again: false,
+            book: None,
         }
     }
 
     /// Carries out a command of a client. Answers the replies in the order in which they leave, with whose they are:
     /// those of readers that were woken come after its own.
     pub fn command(&mut self, client: usize, words: &Words) -> Vec<(usize, Value)> {
+        if let Some(book) = &mut self.book {
+            book.now_ms = self.now;
+            return vec![(client, Value::Raw(book.command(words)))];
+        }
         let mut replies = Vec::new();
         self.speaker = client;
         match self.judge(client, words) {
@@ -215,6 +223,9 @@ impl Model {
     /// and waits end.
     pub fn pass(&mut self, ms: u64, notices: bool) -> Vec<(usize, Value)> {
         self.now += ms;
+        if let Some(book) = &mut self.book {
+            book.pass(self.now);
+        }
         let mut due: Vec<(u64, Vec<u8>)> = self
             .keys
             .iter()

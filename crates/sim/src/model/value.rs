@@ -21,6 +21,8 @@ pub enum Value {
     Map(Vec<(Value, Value)>),
     /// Keys and entries of a read: a map in RESP3, an array of pairs in RESP2.
     Streams(Vec<(Value, Value)>),
+    /// As it goes over the wire.
+    Raw(Vec<u8>),
 }
 
 /// What a command of the model comes to: its reply, or the text of its error.
@@ -58,6 +60,7 @@ impl Value {
                 out.extend_from_slice(text);
                 out.extend_from_slice(b"\r\n");
             }
+            Value::Raw(bytes) => out.extend_from_slice(bytes),
             Value::Int(n) => out.extend(format!(":{n}\r\n").into_bytes()),
             Value::Bulk(bytes) => {
                 head('$', bytes.len(), out);

@@ -49,6 +49,8 @@ pub struct Wait {
     crowded: Vec<Vec<u8>>,
     /// The position of a group with bounds was set back meanwhile: it hears of room as if there had been none.
     set_back: bool,
+    /// One of several keys has something new again, of which nobody was told: whatever happens at one of them, it looks.
+    stirred: bool,
 }
 
 impl Model {
@@ -59,14 +61,15 @@ impl Model {
         let deadline = (timeout > 0).then(|| self.now + timeout + 1);
         self.tickets += 1;
         let ticket = self.tickets;
-        let wait = Wait { words, keys, deadline, ticket, look: None, crowded: Vec::new(), set_back: false };
+        let wait =
+            Wait { words, keys, deadline, ticket, look: None, crowded: Vec::new(), set_back: false, stirred: false };
         self.wait_on(client, wait);
     }
 
     /// Waits, having just looked in vain.
     fn wait_on(&mut self, client: usize, mut wait: Wait) {
         wait.crowded.clear();
-        (wait.look, wait.set_back) = (None, false);
+        (wait.look, wait.set_back, wait.stirred) = (None, false, false);
         if let Some((group, consumer, min_idle)) = reading::group_of(&wait.words) {
             for key in &wait.keys {
                 let Some(of) = self.stream(key).ok().flatten().and_then(|stream| stream.groups.get(&group)) else {
@@ -135,14 +138,13 @@ impl Model {
     /// The position of a group with bounds was set back: who waits for what is new again hears of room.
     pub(super) fn note_set_back(&mut self, name: &[u8], group: &[u8]) {
         let of = &self.stream_mut(name).groups[group];
-        if of.max_pending == 0 && of.max_pending_consumer == 0 {
-            return;
-        }
+        let is_bounded = of.max_pending != 0 || of.max_pending_consumer != 0;
         for state in self.clients.values_mut() {
             let Some(wait) = &mut state.wait else { continue };
             let reads = reading::group_of(&wait.words).is_some_and(|(of, ..)| of == group);
-            if reads && wait.keys.iter().any(|key| key == name) && !reading::needs_no_room(&wait.words) {
-                wait.set_back = true;
+            if reads && wait.keys.iter().any(|key| key == name) {
+                wait.set_back |= is_bounded && !reading::needs_no_room(&wait.words);
+                wait.stirred |= wait.keys.iter().any(|key| key != name);
             }
         }
     }
@@ -163,6 +165,7 @@ impl Model {
                             matches!(self.stream(&key), Ok(Some(_))) || reading::group_of(&wait.words).is_some()
                         }
                         Event::Pending => wait.look == Some(Look::Pending),
+                        _ if wait.stirred => true,
                         Event::Claimable => wait.look.is_some(),
                         Event::Room => wait.set_back || !wait.crowded.is_empty(),
                         Event::Held => reading::group_of(&wait.words).is_some(),
@@ -172,7 +175,7 @@ impl Model {
                     }
                     // After XGROUP SETID there may be something new, which by itself wakes nobody.
                     let for_claims = event == Event::Pending
-                        || (event == Event::Room && reading::is_without_acknowledgement(&wait.words));
+                        || (event == Event::Room && reading::is_without_acknowledgement(&wait.words) && !wait.stirred);
                     if for_claims && !self.could_claim(&key, &wait) {
                         self.wait_on(client, wait);
                     } else {

@@ -135,8 +135,9 @@ impl World {
         }
         if peer.wire.is_empty() {
             peer.readable = false;
-            if peer.end_arrived {
-                self.act(|node, _| node.on_end_of_input(index));
+            if peer.end_arrived && !self.act(|node, _| node.on_end_of_input(index)) {
+                self.peers[number].readable = true;
+                self.list_again(number);
             }
             return Ok(());
         }

@@ -11,10 +11,11 @@ use impel_core::engine::Engine;
 use impel_core::id::StreamId;
 use impel_core::state::keyspace::Value as Kept;
 
-use super::setup::PEERS;
+use super::setup::{PEERS, Setup};
+use crate::model::Model;
 use crate::model::stream::Id;
 use crate::model::value::Value;
-use crate::model::{Lag, Model};
+use crate::model::work::Book;
 use crate::workload::NODE_MAX;
 
 /// What the model was told.
@@ -56,9 +57,10 @@ pub struct Follower {
 
 impl Follower {
     /// A model of a server that begins with nothing.
-    pub fn new(now_ms: u64, lag: Lag, resp3: &[bool; PEERS]) -> Follower {
-        let mut model = Model::new(now_ms, NODE_MAX, lag);
-        model.resp3 = resp3.to_vec();
+    pub fn new(now_ms: u64, setup: &Setup) -> Follower {
+        let mut model = Model::new(now_ms, NODE_MAX, setup.lag);
+        model.resp3 = setup.resp3.to_vec();
+        model.book = setup.work.then(|| Book::new(now_ms));
         let mark = Mark { position: 0, told: 0 };
         Follower {
             told: VecDeque::new(),

@@ -46,7 +46,7 @@ pub fn of(words: &[Vec<u8>]) -> Vec<&[u8]> {
     if among(ALL) {
         return words[1..].iter().map(Vec::as_slice).collect();
     }
-    if is(&words[0], "XINFO") || is(&words[0], "XGROUP") {
+    if is(&words[0], "XINFO") || is(&words[0], "XGROUP") || is(&words[0], "XWORK") {
         return words.get(2).map(Vec::as_slice).into_iter().collect();
     }
     if is(&words[0], "XREAD") || is(&words[0], "XREADGROUP") {

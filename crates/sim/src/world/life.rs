@@ -157,9 +157,10 @@ impl World {
         for peer in &mut self.peers {
             peer.closed_window_until_us = peer.closed_window_until_us.min(self.now_us + 1);
         }
-        let ends_us = self.now_us + REST_US;
+        let stretch = self.setup.tempo.stretch();
+        let ends_us = self.now_us + REST_US * stretch;
         while self.now_us < ends_us && (self.server.is_none() || self.owed().is_some()) {
-            self.run_until(self.now_us + REST_PIECE_US)?;
+            self.run_until(self.now_us + REST_PIECE_US * (stretch / 10).max(1))?;
         }
         if let Some(why) = self.owed() {
             return Err(why);

@@ -25,6 +25,7 @@ mod server;
 pub mod setup;
 mod source;
 pub mod step;
+pub mod tempo;
 mod threads;
 
 #[cfg(test)]
@@ -117,7 +118,9 @@ pub fn play_seed(seed: u64, steps: usize, tell: bool) -> std::result::Result<Rep
         let mut source = Source::of(candidate.to_vec());
         attempt(seed, &setup, &mut source, None, None).is_err_and(|why| kind_of(&why) == kind)
     };
-    let short = if fails(&events) { shrink(&events, words_of, fails) } else { events };
+    // The model of work knows whole commands alone.
+    let words: fn(&mut Event) -> Option<&mut Vec<Vec<u8>>> = if setup.work { |_| None } else { words_of };
+    let short = if fails(&events) { shrink(&events, words, fails) } else { events };
     let mut story = VecDeque::new();
     let again = attempt(seed, &setup, &mut Source::of(short.clone()), None, Some(&mut story));
     let script: Vec<String> = short.iter().map(Event::to_string).collect();
@@ -192,7 +195,7 @@ impl World {
             peers: (0..setup::PEERS).map(|_| Peer::default()).collect(),
             unanswered: vec![None; setup::PEERS],
             oracle: Oracle::new(&settings),
-            follower: setup.followed.then(|| Follower::new(START_MS, setup.lag, &setup.resp3)),
+            follower: setup.followed.then(|| Follower::new(START_MS, setup)),
             armed: None,
             found: None,
             end: oracle::End::Orderly,

@@ -83,7 +83,11 @@ pub struct Oracle {
 fn is_waited_for(record: &Record<'_>) -> bool {
     !matches!(
         record,
-        Record::ConsumerSeen { .. } | Record::Forget { .. } | Record::Duplicates { .. } | Record::ScanStart { .. }
+        Record::ConsumerSeen { .. }
+            | Record::Forget { .. }
+            | Record::WorkForget { .. }
+            | Record::Duplicates { .. }
+            | Record::ScanStart { .. }
     )
 }
 

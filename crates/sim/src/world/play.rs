@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::play_seed;
-use super::report::Report;
+use super::report::{Report, Reports};
+use super::tempo::Tempo;
 
 /// After so many stories there is enough to do.
 const STORIES_MAX: usize = 5;
@@ -20,6 +21,8 @@ const TOLD_EVERY: Duration = Duration::from_secs(20);
 pub struct Plan {
     /// These seeds.
     pub seeds: Range<u64>,
+    /// Of them only those of this tempo, if told.
+    pub tempo: Option<Tempo>,
     /// For no longer than this, if told.
     pub time: Option<Duration>,
     /// Steps of a life.
@@ -35,6 +38,8 @@ pub struct Plan {
 pub struct Outcome {
     /// All lives that came to a good end, added up in the order of their seeds.
     pub report: Report,
+    /// The same by their tempo.
+    pub reports: Reports,
     /// Seeds that failed, with their stories.
     pub failures: Vec<(u64, String)>,
 }
@@ -55,6 +60,9 @@ pub fn play(plan: &Plan, out: &mut (dyn Write + Send)) -> Outcome {
                     if seed >= plan.seeds.end || over || failed >= STORIES_MAX && !plan.count_only {
                         return;
                     }
+                    if plan.tempo.is_some_and(|tempo| tempo != Tempo::of(seed)) {
+                        continue;
+                    }
                     let life = play_seed(seed, plan.steps, !plan.count_only);
                     let Ok(mut lives) = lives.lock() else { return };
                     lives.push((seed, life));
@@ -68,7 +76,10 @@ pub fn play(plan: &Plan, out: &mut (dyn Write + Send)) -> Outcome {
     let mut outcome = Outcome::default();
     for (seed, life) in lives {
         match life {
-            Ok(report) => outcome.report.add(&report),
+            Ok(report) => {
+                outcome.report.add(&report);
+                outcome.reports.add(Tempo::of(seed), &report);
+            }
             Err(story) => outcome.failures.push((seed, story)),
         }
     }
@@ -81,8 +92,10 @@ fn tell(told: &Mutex<(Instant, &mut (dyn Write + Send))>, lives: &[(u64, Result<
         return;
     }
     told.0 = Instant::now();
-    let hours: f64 = lives.iter().filter_map(|(_, life)| life.as_ref().ok()).map(Report::hours).sum();
+    let mut reports = Reports::default();
+    let good = lives.iter().filter_map(|(seed, life)| Some((*seed, life.as_ref().ok()?)));
+    good.for_each(|(seed, report)| reports.add(Tempo::of(seed), report));
     let failed = lives.iter().filter(|(_, life)| life.is_err()).count();
     // Who reads no more need not be told.
-    let _ = writeln!(told.1, "… {} lives, {hours:.2} node-hours, {failed} failed", lives.len());
+    let _ = writeln!(told.1, "… {} lives, node-hours: {}; {failed} failed", lives.len(), reports.hours());
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::tempo::{TEMPOS, Tempo};
+
 /// Counts over lives.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
@@ -25,6 +27,8 @@ pub struct Report {
     pub kills: u64,
     /// The process ended as asked.
     pub shutdowns: u64,
+    /// Everything was read back while the process went on (DEBUG RELOAD).
+    pub reloads: u64,
     /// Faults that a disk operation met.
     pub faults: u64,
     /// Commits that failed.
@@ -54,6 +58,7 @@ impl Report {
         self.crashes += other.crashes;
         self.kills += other.kills;
         self.shutdowns += other.shutdowns;
+        self.reloads += other.reloads;
         self.faults += other.faults;
         self.failed_commits += other.failed_commits;
         self.snapshots += other.snapshots;
@@ -66,6 +71,32 @@ impl Report {
     /// Hours of simulated time.
     pub fn hours(&self) -> f64 {
         self.simulated_us as f64 / 3.6e9
+    }
+}
+
+/// Reports by the tempo of the lives: hours of calm are not hours of storm.
+#[derive(Clone, Debug, Default)]
+pub struct Reports([Report; TEMPOS.len()]);
+
+impl Reports {
+    /// Adds a life.
+    pub fn add(&mut self, tempo: Tempo, report: &Report) {
+        self.0[tempo as usize].add(report);
+    }
+
+    /// Hours of simulated time of each tempo, in a line.
+    pub fn hours(&self) -> String {
+        let each = TEMPOS.iter().map(|tempo| format!("{tempo} {:.2}", self.0[*tempo as usize].hours()));
+        each.collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl fmt::Display for Reports {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (tempo, report) in TEMPOS.iter().zip(&self.0).filter(|(_, report)| report.seeds > 0) {
+            writeln!(f, "--- {tempo}\n{report}")?;
+        }
+        Ok(())
     }
 }
 
@@ -86,9 +117,10 @@ impl fmt::Display for Report {
         writeln!(f, "restarts by recovery row: {}; {} starts failed by a fault", rows.join(", "), self.failed_starts)?;
         writeln!(
             f,
-            "{} kills, {} shutdowns, {} commits failed, {} snapshots failed, {} replies, {} of them judged, {} turns",
+            "{} kills, {} shutdowns, {} reloads, {} commits failed, {} snapshots failed, {} replies, {} of them judged, {} turns",
             self.kills,
             self.shutdowns,
+            self.reloads,
             self.failed_commits,
             self.failed_snapshots,
             self.replies,

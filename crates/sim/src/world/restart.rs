@@ -78,6 +78,16 @@ impl World {
         self.server.is_none()
     }
 
+    /// Has a fault of the disk ended a process of which nothing is left?
+    pub fn armed_has_ended(&mut self) -> bool {
+        match self.struck() {
+            Some(Trouble::Crash(survival)) => self.power_off(survival),
+            Some(Trouble::Kill) => self.kill(),
+            _ => return false,
+        }
+        true
+    }
+
     /// The machine loses its power.
     pub fn power_off(&mut self, survival: impel::disk::fake::Survival) {
         self.report.crashes += 1;

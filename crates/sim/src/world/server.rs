@@ -7,8 +7,10 @@ use impel::disk::DataDir;
 use impel::node::{Node, SnapshotStep, Turn};
 use impel::saver::{Begun, Piece};
 use impel::snapshots;
+use impel::startup;
 use impel::syncer::{Done, Job};
 use impel_core::check;
+use impel_core::command::table::CommandId;
 use impel_core::engine::blocked::ClientIndex;
 use impel_core::engine::facts::{Facts, Request};
 
@@ -184,7 +186,12 @@ impl World {
             match request {
                 Request::Shutdown { save, .. } => shutdown = Some(save),
                 Request::Sleep { us } => self.now_us += us,
-                Request::Reload { .. } => return Err("nobody asks for a reload here".into()),
+                Request::Reload { client } => {
+                    self.reload(client)?;
+                    if self.down() {
+                        return Ok(());
+                    }
+                }
                 Request::NoteQueryBuffer { .. } | Request::NoteHttp { .. } | Request::SettingChanged { .. } => {}
                 Request::Save { .. } | Request::SaveInBackground | Request::WaitDurable { .. } => {
                     return Err("the node sees to saving and waiting".into());
@@ -446,6 +453,55 @@ impl World {
         }
         self.server().node.ask_for_snapshot();
         Ok(self.work_until(|server| !server.node.is_saving())? && self.server().node.saving().last_ok)
+    }
+
+    /// Writes everything out, forgets it, and reads it back as at a start. Clients stay.
+    fn reload(&mut self, client: u64) -> Result {
+        let saved = self.save_now()?;
+        if self.down() {
+            return Ok(());
+        }
+        self.server().node.sync_everything();
+        let settled = saved && self.work_until(|server| server.node.is_settled())?;
+        if self.down() {
+            return Ok(());
+        }
+        if !settled {
+            self.server().node.answer(client, CommandId::Debug, |reply| {
+                reply.error(b"ERR Error trying to load the data, check server logs");
+            });
+            return Ok(());
+        }
+        if let Some(log) = self.server().log.take() {
+            log.stop();
+        }
+        if self.look_at_the_disk() {
+            return Ok(());
+        }
+        let (seed, dir) = (self.random.number(), self.server().dir.clone());
+        let engine = self.server().node.engine_mut();
+        engine.forget(seed);
+        let opened = match startup::load(dir, engine) {
+            Ok(opened) => opened,
+            Err(error) => {
+                self.note(|| format!("what was written out cannot be read back: {error}"));
+                // What it has in memory now is nothing that anyone could be told of.
+                self.server = None;
+                return if self.armed_has_ended() { Ok(()) } else { self.die(End::Process) };
+            }
+        };
+        if self.look_at_the_disk() {
+            return Ok(());
+        }
+        self.note(|| format!("everything is read back at position {}", opened.position));
+        let server = self.server.as_mut().expect("it runs");
+        self.oracle.restarted(server.node.engine(), opened.position, End::Orderly)?;
+        let now_ms = self.clock_us / 1000;
+        server.node.restored(opened.position, opened.newest(), opened.log.is_some(), now_ms);
+        server.log = opened.log.map(|log| LogThread::new(log, self.setup.log_us));
+        self.report.reloads += 1;
+        self.server().node.answer(client, CommandId::Debug, |reply| reply.ok());
+        Ok(())
     }
 
     /// Ends the process as asked.

@@ -2,6 +2,7 @@
 
 use impel_core::settings::{AppendFsync, SaveRule, Settings};
 
+use super::tempo::Tempo;
 use crate::model::Lag;
 use crate::random::Random;
 use crate::workload::NODE_MAX;
@@ -17,6 +18,8 @@ pub const MEMORY_BYTES: u64 = 1 << 20;
 pub struct Setup {
     /// The naive model goes along and says what each reply must be; else anything may be sent, and replies are counted.
     pub followed: bool,
+    /// It does, and knows of work alone (XWORK): nothing else is sent.
+    pub work: bool,
     /// There is a log.
     pub log: bool,
     /// `appendfsync`.
@@ -45,6 +48,8 @@ pub struct Setup {
     pub short_memory: bool,
     /// Commands may take long, so that turns end early.
     pub slow_commands: bool,
+    /// How fast the life goes.
+    pub tempo: Tempo,
 }
 
 impl Setup {
@@ -53,8 +58,14 @@ impl Setup {
         let mut random = Random::new(seed ^ 0x5e7_0fa1);
         let log = random.chance(85);
         let save = random.chance(if log { 30 } else { 75 });
-        Setup {
-            followed: seed.is_multiple_of(2),
+        let tempo = Tempo::of(seed);
+        // Rules that fit the pauses, and a past that fits the life.
+        let long_s = tempo.stretch() / 10;
+        let followed = seed.is_multiple_of(2);
+        let work = followed && Random::new(seed ^ 0x3027_7b00).chance(30);
+        let mut setup = Setup {
+            followed,
+            work,
             log,
             fsync: *random.pick(&[
                 AppendFsync::Always,
@@ -63,7 +74,7 @@ impl Setup {
                 AppendFsync::EverySec,
                 AppendFsync::No,
             ]),
-            save: save.then(|| (1 + random.below(3) as u32, 1 + random.below(40) as u32)),
+            save: save.then(|| ((1 + random.below(3) as u32) * long_s.max(1) as u32, 1 + random.below(40) as u32)),
             segment_bytes: *random.pick(&[8 << 10, 8 << 10, 16 << 10, 64 << 10]),
             lag: if random.chance(50) { Lag::Exact } else { Lag::Compat },
             resp3: std::array::from_fn(|_| random.chance(40)),
@@ -74,8 +85,14 @@ impl Setup {
             pause_us: *random.pick(&[3_000, 20_000, 100_000, 400_000]),
             slow_commands: random.chance(50),
             short_memory: !seed.is_multiple_of(2) && random.chance(20),
-            retention_s: *random.pick(&[0, 0, 0, 1, 8, 100]),
+            retention_s: *random.pick(&[0, 0, 0, 1, 8, 100]) * long_s.max(1),
+            tempo,
+        };
+        if work {
+            // The model of work speaks RESP2.
+            setup.resp3 = [false; PEERS];
         }
+        setup
     }
 
     /// The settings of the server.

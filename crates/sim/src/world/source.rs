@@ -35,6 +35,8 @@ pub struct Made {
     burst: Option<(usize, u64)>,
     /// Counts echoes, so that each is another.
     echoes: u64,
+    /// What is the same all through a life of work.
+    pick: u64,
 }
 
 impl Source {
@@ -44,7 +46,16 @@ impl Source {
         let generator = Generator::new(random.number(), PROFILE);
         let families = families::ALL.iter().map(|family| (*random.pick(&[0, 1, 2, 4]), *family)).collect();
         let setup = *setup;
-        Source::Made(Box::new(Made { random, generator, families, setup, left: steps, burst: None, echoes: 0 }))
+        Source::Made(Box::new(Made {
+            random,
+            generator,
+            families,
+            setup,
+            left: steps,
+            burst: None,
+            echoes: 0,
+            pick: seed >> 1,
+        }))
     }
 
     /// Steps that were made before.
@@ -83,7 +94,10 @@ impl Made {
             410..415 => Step::HalfClose { peer: self.peer() },
             415..425 => Step::Stall { peer: self.peer(), us: self.random.below(300_000) },
             425..430 => Step::Snapshot,
-            430..433 => Step::Clock { ms: *self.random.pick(&[-100_000, -1000, -20, 20, 1000, 5000]) },
+            430..433 => {
+                let ms = *self.random.pick(&[-100_000, -1000, -20, 20, 1000, 5000]);
+                Step::Clock { ms: self.setup.tempo.clock_ms(ms, &mut self.random) }
+            }
             _ => {
                 let peer = self.peer();
                 let Some(peer) = (peer..PEERS).chain(0..peer).find(|peer| self.may_send(world, *peer)) else {
@@ -102,6 +116,9 @@ impl Made {
     }
 
     fn pass(&mut self) -> Step {
+        if let Some(us) = self.setup.tempo.pause_us(&mut self.random) {
+            return Step::Pass { us };
+        }
         let us = match self.random.below(100) {
             0..30 => 1 + self.random.below(300),
             30..98 => 1 + self.random.below(2 * self.setup.pause_us),
@@ -137,28 +154,38 @@ impl Made {
         if world.is_new(peer) {
             self.generator.reconnected(peer);
         }
+        let is_new_work = world.model().and_then(|model| model.book.as_ref()).is_some_and(|book| !book.is_there());
         // A client that does not know whether its command was carried out sends it again.
-        if let Some(words) = world.unanswered[peer].take().filter(|_| self.random.chance(60)) {
+        let again = world.unanswered[peer].take().filter(|_| !is_new_work && self.random.chance(60));
+        if let Some(words) = again {
             return Step::Command { peer, words };
         }
+        let mut words = self.words(world, peer);
+        self.setup.tempo.apply(&mut words, &mut self.random);
+        Step::Command { peer, words }
+    }
+
+    fn words(&mut self, world: &mut World, peer: usize) -> Vec<Vec<u8>> {
         if let Some(model) = world.model() {
-            return Step::Command { peer, words: self.generator.words_for(peer, model) };
+            return match &model.book {
+                Some(book) => book.next(self.pick, &mut self.random),
+                None => self.generator.words_for(peer, model),
+            };
         }
         let now_ms = world.now_ms();
         if let Some(words) = families::of_peer(peer, &mut self.random) {
-            return Step::Command { peer, words };
+            return words;
         }
         if self.random.chance(5) {
             self.echoes += 1;
-            return Step::Command { peer, words: families::words(&["ECHO", &format!("echo {}", self.echoes)]) };
+            return families::words(&["ECHO", &format!("echo {}", self.echoes)]);
         }
         if self.random.chance(60) {
-            return Step::Command { peer, words: self.generator.next_words(peer, now_ms) };
+            return self.generator.next_words(peer, now_ms);
         }
         let weights = self.families.iter().map(|(weight, _)| *weight);
         let place = if weights.clone().sum::<u64>() == 0 { 0 } else { self.random.weighted(weights) };
-        let words = (self.families[place].1)(&mut self.random);
-        Step::Command { peer, words }
+        (self.families[place].1)(&mut self.random)
     }
 }
 

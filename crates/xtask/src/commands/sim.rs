@@ -4,6 +4,7 @@ use std::process::Command;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use impel_sim::world::play::{Plan, play};
+use impel_sim::world::tempo::Tempo;
 use impel_sim::world::{STEPS, play_seed};
 
 use super::Answer;
@@ -15,7 +16,9 @@ const SYNTAX: Syntax = Syntax {
     help: "\
 Live whole lives of a server in virtual time: the node, the log, the snapshots and the recovery that
 the process runs, on a disk in memory that crashes, fails and fills, with connections that stall and
-break. Every reply is checked, and everything after each restart. One seed is one life.
+break. Every reply is checked, and everything after each restart. One seed is one life; it also says how
+fast that goes: half of all lives are brisk, in the others there are seconds, minutes or hours between steps.
+What was simulated is told for each tempo, since an hour of calm is not an hour of storm.
 
 usage: cargo xtask sim [options]
 
@@ -25,12 +28,13 @@ line is \"N passed, N failed\", one per life.
   --seeds A..B      these lives (from the time on)
   --minutes N       for so long (1, unless --seeds is given)
   --replay SEED     this life alone
+  --tempo NAME      of them only those that are brisk, calm, slow or still
   --steps N         steps of a life (1500)
   --threads N       so many lives at a time (1)
   --count           only count the lives that go wrong, without their stories
   --here            play with this very build; else one is made that is quicker
 ",
-    options: &["--seeds", "--minutes", "--replay", "--steps", "--threads"],
+    options: &["--seeds", "--minutes", "--tempo", "--replay", "--steps", "--threads"],
     flags: &["--count", "--here"],
     words: 0,
 };
@@ -44,9 +48,14 @@ pub fn run(words: &[String]) -> Answer {
     let steps = arguments.number("--steps", STEPS, 1)?;
     let time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let given = arguments.one("--seeds").map(range).transpose()?;
+    let named = |name: &str| {
+        Tempo::named(name).ok_or_else(|| Stop::Usage(format!("--tempo is brisk, calm, slow or still, not {name}")))
+    };
+    let tempo = arguments.one("--tempo").map(named).transpose()?;
     let minutes: f64 = arguments.number("--minutes", 1.0, 0.001)?;
     let plan = Plan {
         seeds: given.clone().unwrap_or(time..u64::MAX),
+        tempo,
         time: (given.is_none() || arguments.one("--minutes").is_some())
             .then(|| Duration::from_secs_f64(minutes * 60.0)),
         steps,
@@ -71,7 +80,8 @@ pub fn run(words: &[String]) -> Answer {
         println!("FAIL {}\n", if plan.count_only { format!("seed {seed}: {story}") } else { story.clone() });
     }
     let took = begun.elapsed();
-    println!("{}", outcome.report);
+    println!("{}--- all together\n{}", outcome.reports, outcome.report);
+    println!("node-hours by tempo: {}", outcome.reports.hours());
     let minutes = took.as_secs_f64() / 60.0 * plan.threads as f64;
     println!(
         "{:.1} s, {:.3} node-hours for each minute of a thread",

@@ -128,6 +128,7 @@ fn value(answer: Answer) -> Value {
         Answer::NullArray => Value::Nil(Nil::Array),
         Answer::Array(items) => Value::Array(items.into_iter().map(value).collect()),
         Answer::Map(pairs) => Value::Array(pairs.into_iter().flat_map(pair).collect()),
+        Answer::Raw(_) => unreachable!("only the model of work answers so, which is not asked here"),
         Answer::Streams(pairs) => Value::Array(pairs.into_iter().map(|of| Value::Array(pair(of).into())).collect()),
     }
 }

@@ -12,7 +12,7 @@ const SEEDS: u64 = 60;
 const STEPS: usize = 600;
 
 pub fn sim(_: &Context) -> Outcome {
-    let plan = Plan { seeds: 0..SEEDS, time: None, steps: STEPS, threads: 2, count_only: false };
+    let plan = Plan { seeds: 0..SEEDS, tempo: None, time: None, steps: STEPS, threads: 2, count_only: false };
     let outcome = play(&plan, &mut std::io::sink());
     let mut report = String::new();
     for (_, story) in &outcome.failures {

@@ -162,6 +162,29 @@ fn after_a_position_was_set_back_room_is_told_to_those_who_were_not_asked_whethe
 }
 
 #[test]
+fn after_a_position_was_set_back_a_reader_of_several_streams_looks_at_all_when_anything_happens_at_one() {
+    // What happens at `b`, where there is nothing for it.
+    for event in ["xadd b 3-1 f v", "xack b g 1-1", "xclaim b g w0 0 1-1 idle 5", "xnack b g silent ids 1 1-1"] {
+        let mut world = World::new();
+        for line in [
+            "xadd a 1-1 f v",
+            "xadd b 1-1 f v",
+            "xgroup create a g $",
+            "xgroup create b g 0",
+            "xreadgroup group g w0 streams b >",
+            "xgroup setid b g 5-0",
+        ] {
+            world.say(line);
+        }
+        let reader = world.open("10.0.2.1:1");
+        assert_eq!(world.send(reader, "xreadgroup group g w1 block 0 streams a b > >"), "");
+        assert_eq!(world.reads_of("xgroup setid a g 0"), 0, "SETID wakes nobody");
+        assert_eq!(world.reads_of(event), 1, "{event}");
+        assert_eq!(world.read(reader), "*1|*2|$1|a|*1|*2|$3|1-1|*2|$1|f|$1|v|", "{event}");
+    }
+}
+
+#[test]
 fn a_full_consumer_is_left_alone_until_it_has_room() {
     for options in ["", "claim 5000"] {
         let mut world = World::new();

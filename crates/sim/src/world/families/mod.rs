@@ -7,6 +7,7 @@ mod server;
 mod strings;
 mod subscribers;
 mod whole;
+mod work;
 
 use crate::random::Random;
 
@@ -14,8 +15,15 @@ use crate::random::Random;
 pub type Family = fn(&mut Random) -> Vec<Vec<u8>>;
 
 /// Every family.
-pub const ALL: &[Family] =
-    &[strings::command, scripts::command, whole::command, server::command, connections::command, subscribers::publish];
+pub const ALL: &[Family] = &[
+    strings::command,
+    scripts::command,
+    whole::command,
+    server::command,
+    connections::command,
+    subscribers::publish,
+    work::command,
+];
 
 /// Words from text.
 pub fn words(list: &[&str]) -> Vec<Vec<u8>> {

@@ -17,6 +17,7 @@ const LINES: &[&str] = &[
     "CONFIG SET notify-keyspace-events KEA",
     "CONFIG SET notify-keyspace-events x",
     "INFO",
+    "DEBUG RELOAD",
     "TIME",
     "PING",
     "OBJECT FREQ a",
