@@ -380,9 +380,11 @@ fn a_bundle_that_was_altered_anywhere_is_refused_and_the_place_named() {
     let output = world.output(&format!("{LAB} ev"));
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     let (bundle, altered) = (world.file("ev"), world.file("altered"));
-    // Every file: changed, and missing.
-    for path in files(&bundle) {
-        let name = path.strip_prefix(&bundle).unwrap().display().to_string();
+    // Every file, of the traffic that of a case: changed, and missing.
+    let name_of = |path: &PathBuf| path.strip_prefix(&bundle).unwrap().display().to_string();
+    let names: Vec<String> = files(&bundle).iter().map(name_of).collect();
+    for name in names.iter().filter(|name| !name.starts_with("traffic/") || name.starts_with("traffic/C03")).cloned() {
+        let path = bundle.join(&name);
         copy(&bundle, &altered);
         let mut bytes = fs::read(&path).unwrap();
         let at = bytes.len() / 2;

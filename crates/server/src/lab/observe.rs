@@ -338,7 +338,7 @@ impl Observer<'_> {
                 let facts = of_case(self.facts(stream, case.name));
                 Facts { pending, foreign_ack: facts.foreign_ack && !pending, ..facts }.judge()
             }
-            None => self.judge_all(of_case),
+            None => self.judge_all(case, of_case),
         };
         let mut evidence: Vec<String> =
             mine.iter().flat_map(|one| ["request", "reply"].map(|what| file_of(&one.case, &one.step, what))).collect();
@@ -362,26 +362,31 @@ impl Observer<'_> {
         }
     }
 
-    /// The reconciliation: the worst that the work of any stream comes to at the end.
-    fn judge_all(&self, of_case: impl Fn(Facts) -> Facts) -> &'static Row {
-        let mut rows: Vec<&'static Row> = STREAMS
-            .iter()
-            .zip(["C01", "C05", "C06", "C07"])
-            .map(|(stream, case)| {
-                let pending = self.pending("C08", stream.name).is_ok_and(|rows| !rows.is_empty());
-                let facts = of_case(self.facts(stream, case));
-                Facts { pending, foreign_ack: facts.foreign_ack && !pending, ..facts }.judge()
-            })
-            .collect();
-        let is_ours = |name: &String| STREAMS.iter().any(|stream| belongs(name, stream.work));
-        if self.tale.strange.iter().any(|name| !is_ours(name)) || self.tale.altered.iter().any(|name| !is_ours(name)) {
-            let facts = of_case(self.facts(&CONTROL, "C01"));
-            rows.push(Facts { effect: Effect::Unexplained, ..facts }.judge());
+    /// The reconciliation: the worst that the work of any stream comes to at the end. Each is compared with its own part of what must
+    /// come, so that a handler's mistake is told as that.
+    fn judge_all(&self, case: &Case, of_case: impl Fn(Facts) -> Facts) -> &'static Row {
+        let mut rows: Vec<&'static Row> = Vec::new();
+        for (stream, of) in STREAMS.iter().zip(["C01", "C05", "C06", "C07"]) {
+            let found = self.pending(case.name, stream.name).unwrap_or_default();
+            let state = format!("{}_{}", stream.name, pending_text(&found, stream));
+            let facts = of_case(self.facts(stream, of));
+            let pending = !found.is_empty();
+            let matches = case.state.split('+').any(|part| part == state)
+                && (facts.effect == Effect::One) == case.work.contains(stream.work);
+            rows.push(Facts { pending, foreign_ack: facts.foreign_ack && !pending, matches, ..facts }.judge());
         }
-        rows.into_iter()
-            .rev()
-            .max_by_key(|row| row.decision)
-            .unwrap_or_else(|| of_case(self.facts(&CONTROL, "C01")).judge())
+        let is_ours = |name: &String| STREAMS.iter().any(|stream| belongs(name, stream.work));
+        let mut whole = of_case(self.facts(&CONTROL, "C01"));
+        if self.tale.strange.iter().chain(&self.tale.altered).any(|name| !is_ours(name)) {
+            whole.effect = Effect::Unexplained;
+        }
+        let worst = rows.into_iter().rev().max_by_key(|row| row.decision);
+        let whole = whole.judge();
+        // What differs as a whole differs in a part; that says what it is.
+        match worst {
+            Some(worst) if worst.decision != Decision::Accept && whole.reason != "unexplained-effect" => worst,
+            _ => whole,
+        }
     }
 
     fn identity(&self, case: &str) -> Result<Identity, String> {
