@@ -12,6 +12,7 @@ pub mod config;
 pub mod disk;
 pub mod headless;
 pub mod image;
+pub mod lab;
 pub mod log;
 pub mod logger;
 pub mod memory;

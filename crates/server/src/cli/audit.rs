@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use impel_core::state::decision::{DECISIONS, Decision};
 use serde_json::Value;
 
-use super::options::{Word, Words, connect, read};
-use super::{FAILED, path, print, understood, usage};
+use super::options::{Word, Words, bundle_words, connect, read};
+use super::{FAILED, print, understood};
 use crate::audit::bundle::{self, Writer};
 use crate::audit::completions::Place;
 use crate::audit::source::Live;
@@ -245,24 +245,10 @@ fn page(question: &Question, totals: &Totals) -> String {
 }
 
 fn verify(words: &[Vec<u8>]) -> ExitCode {
-    let (mut folder, mut wanted) = (None, None);
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
-        match &word[..] {
-            b"--help" | b"-h" => {
-                print(&format!("{HELP}{EXITS}"));
-                return ExitCode::SUCCESS;
-            }
-            b"--sum" => match words.next().map(|word| String::from_utf8_lossy(word).to_ascii_lowercase()) {
-                Some(sum) => wanted = Some(sum),
-                None => return usage(NAME, "--sum wants a value"),
-            },
-            [b'-', ..] => return usage(NAME, &format!("there is no option {}", word.escape_ascii())),
-            _ if folder.is_none() => folder = Some(path(word)),
-            _ => return usage(NAME, "one directory is wanted"),
-        }
-    }
-    let Some(folder) = folder else { return usage(NAME, "a directory is wanted") };
+    let (folder, wanted) = match understood(NAME, &format!("{HELP}{EXITS}"), bundle_words(words)) {
+        Ok(understood) => understood,
+        Err(code) => return code,
+    };
     match examine_bundle(&folder, wanted.as_deref()) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(NOT_ACCEPTED),

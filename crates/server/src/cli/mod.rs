@@ -7,6 +7,7 @@ pub mod add;
 pub mod audit;
 pub mod backup;
 pub mod check;
+pub mod lab;
 mod options;
 pub mod restore;
 pub mod tail;
@@ -48,6 +49,11 @@ pub const COMMANDS: &[Command] = &[
         name: "check",
         about: "examine a data directory, or make a new one of what is whole in it",
         run: check::run,
+    },
+    Command {
+        name: "lab",
+        about: "is a claimed entry's work done? eight cases on a server, with the evidence",
+        run: lab::run,
     },
     Command {
         name: "restore",

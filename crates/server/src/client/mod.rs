@@ -11,7 +11,7 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub use address::{Address, Place};
 pub use reply::Reply;
@@ -76,6 +76,8 @@ pub struct Connection {
     input: Vec<u8>,
     at: usize,
     timeout: Duration,
+    /// Until when the reply that is waited for must be there whole, if there is such a bound.
+    deadline: Option<Instant>,
 }
 
 /// A command as it is sent.
@@ -111,8 +113,9 @@ impl Connection {
                 Socket::Tcp(stream)
             }
         };
-        let mut connection = Connection { socket, input: Vec::new(), at: 0, timeout };
+        let mut connection = Connection { socket, input: Vec::new(), at: 0, timeout, deadline: None };
         connection.set_timeout(timeout)?;
+        connection.deadline = Some(Instant::now() + timeout);
         if let Some(password) = &address.password {
             let user = address.user.as_deref();
             let words: Vec<&str> = ["AUTH"].into_iter().chain(user).chain([password.as_str()]).collect();
@@ -125,6 +128,8 @@ impl Connection {
         if let Some(text) = connection.ask(&["PING"])?.error() {
             return Err(Failure::Refused(text));
         }
+        connection.deadline = None;
+        connection.set_timeout(timeout)?;
         Ok(connection)
     }
 
@@ -177,6 +182,13 @@ impl Connection {
     }
 
     fn fill(&mut self) -> io::Result<()> {
+        if let Some(deadline) = self.deadline {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            self.set_timeout(left)?;
+        }
         self.input.drain(..self.at);
         self.at = 0;
         let before = self.input.len();
@@ -200,7 +212,22 @@ impl Connection {
         self.receive(None)
     }
 
-    /// The same for a command that waits for so many milliseconds by itself.
+    /// Sends a command and waits for the whole of its reply no longer than the time for a part of one, so that a server which
+    /// sends a byte now and then holds nobody up. The bytes are put behind `raw`, whatever becomes of it.
+    pub fn ask_whole<W: AsRef<[u8]>>(&mut self, words: &[W], raw: &mut Vec<u8>) -> Result<Reply, Failure> {
+        let mut bytes = Vec::new();
+        encode(words, &mut bytes);
+        self.deadline = Some(Instant::now() + self.timeout);
+        let reply = self.send(&bytes).and_then(|()| self.receive(Some(raw)));
+        self.deadline = None;
+        if reply.is_err() {
+            raw.extend_from_slice(&self.input[self.at..]);
+        }
+        self.set_timeout(self.timeout)?;
+        reply
+    }
+
+    /// The same as [`Connection::ask`] for a command that waits for so many milliseconds by itself.
     pub fn ask_waiting<W: AsRef<[u8]>>(&mut self, words: &[W], block_ms: u64) -> Result<Reply, Failure> {
         self.set_timeout(self.timeout + Duration::from_millis(block_ms))?;
         let reply = self.ask(words);

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 /// Exit code by which a command asks to be tried again later (EX_TEMPFAIL of sysexits.h).
-const TRY_AGAIN: i32 = 75;
+pub(super) const TRY_AGAIN: i32 = 75;
 
 /// What is kept of a line, in bytes.
 const LINE_MAX: usize = 1000;
@@ -26,11 +26,11 @@ const OUTPUT_WAIT: Duration = Duration::from_millis(300);
 
 /// How a run ended.
 #[derive(PartialEq, Eq, Debug)]
-pub(super) enum End {
+pub(crate) enum End {
     /// With exit code 0.
     Done { receipt: Option<Vec<u8>> },
-    /// With another code, or by a signal.
-    Failed { reason: String, later: bool },
+    /// With another code; without one if by a signal.
+    Failed { reason: String, code: Option<i32> },
     /// Ended from outside, for this reason.
     Stopped(String),
     /// It could not be begun.
@@ -73,7 +73,7 @@ fn signal(child: &Child, which: Signal) {
 }
 
 /// Runs it. `why_stop` is asked all the time whether it is to be ended, and why.
-pub(super) fn run(mut command: Command, input: Vec<u8>, receipt: bool, why_stop: impl Fn() -> Option<String>) -> End {
+pub(crate) fn run(mut command: Command, input: Vec<u8>, receipt: bool, why_stop: impl Fn() -> Option<String>) -> End {
     command.stdin(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     if receipt {
         command.stdout(Stdio::piped());
@@ -94,7 +94,7 @@ pub(super) fn run(mut command: Command, input: Vec<u8>, receipt: bool, why_stop:
         match child.try_wait() {
             Ok(Some(status)) => break status,
             Ok(None) => {}
-            Err(error) => return End::Failed { reason: format!("cannot be waited for: {error}"), later: false },
+            Err(error) => return End::Failed { reason: format!("cannot be waited for: {error}"), code: None },
         }
         match &stopped {
             None => {
@@ -125,7 +125,7 @@ pub(super) fn run(mut command: Command, input: Vec<u8>, receipt: bool, why_stop:
         Some(line) => format!("{how}: {}", String::from_utf8_lossy(&line)),
         None => how,
     };
-    End::Failed { reason, later: status.code() == Some(TRY_AGAIN) }
+    End::Failed { reason, code: status.code() }
 }
 
 #[cfg(test)]
@@ -146,10 +146,10 @@ mod tests {
     fn how_a_command_ends() {
         assert_eq!(ran("cat; echo receipt; echo"), End::Done { receipt: Some(b"receipt".to_vec()) });
         assert_eq!(ran("exit 0"), End::Done { receipt: None });
-        let failed = |reason: &str, later| End::Failed { reason: reason.into(), later };
-        assert_eq!(ran("echo a >&2; echo why >&2; exit 3"), failed("exit code 3: why", false));
-        assert_eq!(ran("exit 75"), failed("exit code 75", true));
-        assert_eq!(ran("kill -9 $$"), failed("signal 9", false));
+        let failed = |reason: &str, code| End::Failed { reason: reason.into(), code };
+        assert_eq!(ran("echo a >&2; echo why >&2; exit 3"), failed("exit code 3: why", Some(3)));
+        assert_eq!(ran("exit 75"), failed("exit code 75", Some(TRY_AGAIN)));
+        assert_eq!(ran("kill -9 $$"), failed("signal 9", None));
         assert!(matches!(run(Command::new("/no/such"), Vec::new(), false, || None), End::Unstartable(_)));
         let stop = || Some("enough".to_owned());
         assert_eq!(run(shell("sleep 60 & wait"), Vec::new(), true, stop), End::Stopped("enough".into()));

@@ -6,7 +6,8 @@
 //!
 //! Where the server has XWORK it is told all of it; another one gets XACK, and what failed is left to be claimed again.
 
-mod child;
+pub(crate) mod child;
+pub(crate) mod job;
 mod link;
 mod slot;
 

@@ -6,16 +6,12 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
-
-use super::child::{self, End};
+use super::child::{self, End, TRY_AGAIN};
+use super::job::Job;
 use super::link::Link;
 use super::{Books, Options, Shared, ours};
 use crate::client::Reply;
 use crate::client::entry::Entry;
-
-/// Longest value that is put into the environment, in bytes; standard input has all.
-const VARIABLE_MAX: usize = 4096;
 
 /// What the server takes as a reason, in bytes.
 const REASON_MAX: usize = 4096;
@@ -70,17 +66,11 @@ impl Slot<'_> {
             return Ok(());
         };
         let begun = Instant::now();
-        let command = self.command(entry, delivery);
-        let mut input = serde_json::Map::new();
         let Options { stream, group, consumer, command_ms, receipt, .. } = &shared.options;
-        for (name, value) in [("stream", stream), ("group", group), ("consumer", consumer)] {
-            input.insert(name.into(), Value::from(value.as_str()));
-        }
-        input.insert("delivery".into(), Value::from(delivery));
-        if let Some(work) = self.work_of(entry) {
-            input.insert("work".into(), Value::from(work));
-        }
-        input.append(&mut entry.json());
+        let job = Job { stream, group, consumer, delivery, work: self.work_of(entry), entry };
+        let mut command = Command::new(&shared.options.command[0]);
+        command.args(&shared.options.command[1..]);
+        job.set_environment(&mut command);
         let why_stop = || {
             if shared.running().get(&entry.id).copied().unwrap_or(false) {
                 return Some("another has it now".to_owned());
@@ -91,10 +81,10 @@ impl Slot<'_> {
             let limit = command_ms.map(Duration::from_millis)?;
             (begun.elapsed() >= limit).then(|| format!("not done within {} ms", limit.as_millis()))
         };
-        let end = child::run(command, (Value::Object(input).to_string() + "\n").into_bytes(), *receipt, why_stop);
+        let end = child::run(command, job.input(), *receipt, why_stop);
         match end {
             End::Done { receipt } => self.done(entry, delivery, receipt.as_deref()),
-            End::Failed { reason, later } => self.failed(entry, delivery, &reason, later),
+            End::Failed { reason, code } => self.failed(entry, delivery, &reason, code == Some(TRY_AGAIN)),
             End::Stopped(_) if shared.running().get(&entry.id).copied().unwrap_or(false) => {
                 count(&shared.counts.lost);
                 shared.note(&entry.id, "another has it now; its command was ended");
@@ -107,27 +97,6 @@ impl Slot<'_> {
                 Err(format!("{name} cannot be run: {what}"))
             }
         }
-    }
-
-    fn command(&self, entry: &Entry, delivery: u64) -> Command {
-        let options = &self.shared.options;
-        let mut command = Command::new(&options.command[0]);
-        command.args(&options.command[1..]);
-        command.env("IMPEL_STREAM", &options.stream).env("IMPEL_GROUP", &options.group);
-        command.env("IMPEL_CONSUMER", &options.consumer).env("IMPEL_ID", &entry.id);
-        command.env("IMPEL_DELIVERY", delivery.to_string());
-        command.env("IMPEL_WORK", self.work_of(entry).unwrap_or(&entry.id));
-        for (name, value) in entry.fields.iter().flatten() {
-            let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
-            let text =
-                std::str::from_utf8(value).ok().filter(|text| text.len() <= VARIABLE_MAX && !text.contains('\0'));
-            if let Some(text) = text
-                && name.iter().all(is_name)
-            {
-                command.env(format!("IMPEL_FIELD_{}", String::from_utf8_lossy(name)), text);
-            }
-        }
-        command
     }
 
     /// Asks whether to do it: the delivery number if so.

@@ -46,6 +46,20 @@ impl World {
             println!("skipped with Redis: target/test-env has no redis-server (cargo xtask test installs it)");
             return None;
         };
+        Some(World::other(&program))
+    }
+
+    /// The redis-server of the system, whatever its version.
+    pub fn system_redis() -> Option<World> {
+        let program = Path::new("/usr/bin/redis-server");
+        if !program.exists() {
+            println!("skipped with the system's Redis: there is no {}", program.display());
+            return None;
+        }
+        Some(World::other(program))
+    }
+
+    fn other(program: &Path) -> World {
         let (folder, port) = (TempDir::new().unwrap(), free_port());
         let child = Command::new(program)
             .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir"])
@@ -55,7 +69,7 @@ impl World {
             .spawn()
             .unwrap();
         until("Redis starts", || TcpStream::connect(("127.0.0.1", port)).is_ok());
-        Some(World { folder, port, impel: None, redis: Some(child) })
+        World { folder, port, impel: None, redis: Some(child) }
     }
 
     /// Runs a test with each.
