@@ -121,6 +121,7 @@ kill_server() {
     kill -KILL "$server" && wait "$server" 2>/dev/null || true
     sleep 0.2
     start_server
+    [[ $(ask PING) == PONG ]]
     servers_killed=$((servers_killed + 1))
 }
 
@@ -133,11 +134,26 @@ start_worker() {
     pid_of[$name]=$!
 }
 
+tell() { kill "-$1" "${pid_of[$2]}" 2>/dev/null || true; }
+
 kill_worker() {
-    kill -KILL "${pid_of[$1]}" && wait "${pid_of[$1]}" 2>/dev/null || true
-    unset "pid_of[$1]"
+    tell KILL "$1"
+    replace "$1"
     workers_killed=$((workers_killed + 1))
+}
+
+replace() {
+    wait "${pid_of[$1]}" 2>/dev/null || true
+    unset "pid_of[$1]"
     start_worker "${how[@]}"
+}
+
+# A worker that begins while there is no server ends at once; like anyone who keeps services running we begin another.
+tend() {
+    local name
+    for name in "${!pid_of[@]}"; do
+        kill -0 "${pid_of[$name]}" 2>/dev/null || replace "$name"
+    done
 }
 
 # Waits until a command succeeds.
@@ -145,6 +161,7 @@ until_true() {
     local what=$1 deadline=$((SECONDS + 120))
     shift
     until "$@"; do
+        tend
         if ((SECONDS >= deadline)); then
             echo "run.sh: $what: not within two minutes; see $dir" >&2
             keep=yes
@@ -189,29 +206,30 @@ echo "$jobs jobs, $workers workers, leases of $lease_ms ms, seed $seed"
 # Three jobs are stopped in the middle: their money has moved, and nobody was told yet (effect.sh waits there the first time).
 for job in job-1 job-2 job-3; do until_true "$job is paid" test -s "$STAGE/$job"; done
 slow=$(<"$STAGE/job-1")
-kill -STOP "${pid_of[$slow]}" # a worker that is away past its lease,
+tell STOP "$slow" # a worker that is away past its lease,
 workers_paused=$((workers_paused + 1))
 touch "$GO/job-1"
 kill_worker "$(<"$STAGE/job-2")" # one that never comes back,
-kill_server # and a server that is away when it should hear of it.
 touch "$GO/job-2" "$GO/job-3"
+kill_server # and a server that is away when it should hear of it.
 has_run_again() { [[ $(sql "SELECT count(*) > 1 FROM runs WHERE job = 'job-1'") == t ]]; }
 until_true "another worker takes job-1" has_run_again
-kill -CONT "${pid_of[$slow]}" # It goes on as if nothing had happened.
+tell CONT "$slow" # It goes on as if nothing had happened.
 
 # Then whatever comes, until nine tenths are done.
 jobs_done() { sql "SELECT count(DISTINCT job) FROM payments"; }
 is_nearly_over() { (($(jobs_done) * 10 >= jobs * 9)); }
 paused=()
 until is_nearly_over; do
+    tend
     names=("${!pid_of[@]}")
     victim=${names[RANDOM % ${#names[@]}]}
     case $((RANDOM % 8)) in
         0 | 1 | 2) kill_worker "$victim" ;;
         3 | 4 | 5)
-            kill -STOP "${pid_of[$victim]}"
+            tell STOP "$victim"
             workers_paused=$((workers_paused + 1))
-            (sleep "1.$((RANDOM % 9))" && kill -CONT "${pid_of[$victim]}" 2>/dev/null || true) &
+            (sleep "1.$((RANDOM % 9))" && tell CONT "$victim") &
             paused+=($!)
             ;;
         6) ((servers_killed < 1 + jobs / 60)) && kill_server ;;
@@ -225,7 +243,7 @@ for one in "${paused[@]}"; do wait "$one" 2>/dev/null || true; done
 
 is_over() { [[ $(jobs_done) == "$jobs" && $(ask XPENDING jobs billing | head -n 1) == 0 ]]; }
 until_true "all jobs are done" is_over
-for name in "${!pid_of[@]}"; do kill -TERM "${pid_of[$name]}"; done
+for name in "${!pid_of[@]}"; do tell TERM "$name"; done
 for name in "${!pid_of[@]}"; do wait "${pid_of[$name]}" || true; done
 pid_of=()
 
@@ -236,6 +254,7 @@ paid=$(sql "SELECT sum(amount) FROM payments")
 emitted=$(wc -l <"$dir/results")
 emitted_jobs=$(sort -u "$dir/results" | wc -l)
 wanted=$((jobs * (jobs + 1) / 2))
+decided() { sed -n "s/^$1 *//p" "$2"; } # How many entries an audit has decided so.
 
 echo
 echo "trouble         $workers_killed workers killed with -9, $workers_paused paused past their leases, the server killed with -9 $servers_killed times"
@@ -245,7 +264,7 @@ echo "stream results  $emitted entries for $emitted_jobs jobs: $((emitted - emit
 
 if [[ $mode == control ]]; then
     "$IMPEL" audit --stream jobs --group billing >"$dir/audit" || true
-    echo "impel audit     $(grep -c no-ledger "$dir/audit" >/dev/null && sed -n 's/^UNKNOWN *//p' "$dir/audit") UNKNOWN: XACK left no evidence"
+    echo "impel audit     $(decided UNKNOWN "$dir/audit") of $jobs UNKNOWN: an XACK says nothing of the work"
     echo
     if ((payments > jobs && emitted > jobs)); then
         echo "CONTROL: duplicates, as expected without evidence."
@@ -262,7 +281,7 @@ audit >"$dir/audit" || code=$?
 audit --ledger "postgres:host=$PGHOST user=$PGUSER dbname=$PGDATABASE#done" --out "$dir/evidence" >"$dir/audit-both" || code_both=$?
 "$IMPEL" audit verify "$dir/evidence" >"$dir/audit-verify" || code_verify=$?
 rows() { grep -c "\"outcome\":\"$1\"" "$dir/evidence/ledger.jsonl" || true; }
-accepted() { sed -n 's/^ACCEPT *//p' "$1"; }
+accepted() { decided ACCEPT "$1"; }
 evidence=$(sql "SELECT count(*) FROM done")
 echo "ledger          $(rows completed) completions, $(rows conflict) conflicts; $(($(rows begun) - jobs)) attempts begun again"
 echo "blocked         $((runs - payments)) payments by the key in PostgreSQL; $(($(rows duplicate) + $(rows stale))) late or repeated ends by XWORK DONE"

@@ -85,9 +85,11 @@ pub fn run() -> ExitCode {
         }
     }
     let groups = groups_left(io::stdin().lock());
-    let signal = |which| groups.iter().for_each(|&group| {
-        let _ = kill_process_group(group, which);
-    });
+    let signal = |which| {
+        groups.iter().for_each(|&group| {
+            let _ = kill_process_group(group, which);
+        })
+    };
     signal(Signal::TERM);
     let since = Instant::now();
     while groups.iter().any(|&group| test_kill_process_group(group).is_ok()) {

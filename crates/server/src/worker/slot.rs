@@ -12,8 +12,8 @@ use sha2::{Digest, Sha256};
 use super::child::{self, End, Wanted};
 use super::link::Link;
 use super::{Books, Options, Shared, ours};
-use crate::client::Reply;
 use crate::audit::source::hex;
+use crate::client::Reply;
 use crate::client::entry::{Entry, fields_of_json};
 
 /// Longest value that is put into the environment, in bytes; standard input has all.
