@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Output;
 
+use sha2::{Digest, Sha256};
 use support::tools::World;
 
 const AUDIT: &str = "audit --stream s --group g";
@@ -250,6 +251,78 @@ fn a_bundle_that_was_altered_anywhere_is_refused_and_the_place_named() {
     assert!(output.status.success());
     let output = world.output_of(&format!("audit verify bundle --sum {}", "0".repeat(64)));
     assert_eq!(output.status.code(), Some(1));
+}
+
+/// Makes a bundle with other replies, with all lengths and sums as if they had always been so. Every conclusion in it would have to be
+/// made anew too; none of them is looked at where the replies contradict each other.
+fn with_replies(bundle: &Path, to: &Path, change: impl Fn(&str) -> String) {
+    copy(bundle, to);
+    let (bytes, index) = (to.join("replies.bin"), to.join("replies.jsonl"));
+    let (old, lines) = (fs::read(&bytes).unwrap(), fs::read_to_string(&index).unwrap());
+    let (mut at, mut replies, mut all) = (0, Vec::new(), String::new());
+    for line in lines.lines() {
+        let mut line: serde_json::Value = serde_json::from_str(line).unwrap();
+        let len = line["len_bytes"].as_u64().unwrap() as usize;
+        let reply = change(std::str::from_utf8(&old[at..at + len]).unwrap());
+        at += len;
+        let sum: String = Sha256::digest(&reply).iter().map(|byte| format!("{byte:02x}")).collect();
+        (line["len_bytes"], line["sha256"]) = (reply.len().into(), sum.into());
+        replies.extend_from_slice(reply.as_bytes());
+        all += &format!("{line}\n");
+    }
+    assert_ne!(replies, old);
+    fs::write(&bytes, replies).unwrap();
+    fs::write(&index, all).unwrap();
+    seal_anew(to);
+}
+
+#[test]
+fn replies_that_contradict_each_other_are_refused_by_name() {
+    let world = World::impel();
+    world.fill(4);
+    world.ask("XWORK POLICY s g DEADLETTER dlq");
+    world.work("--until-empty", "test $IMPEL_ID != 4-0");
+    world.ask("XREADGROUP GROUP g c CLAIM 0 STREAMS s >");
+    world.ask("XWORK FAIL s g c 4-0 DEAD");
+    world.ask("XADD s 5-0 job e");
+    world.ask("XREADGROUP GROUP g c STREAMS s >");
+    world.ask("XWORK DONE s g c 5-0 DIGEST one");
+    world.ask("XWORK DONE s g c 5-0 DIGEST two");
+    // The clock of an audit has whole seconds.
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    let (_, found) = audit(&world, "--all --out bundle");
+    assert_eq!(found[3..5], ["4-0 4-0 HOLD dead-letter", "5-0 5-0 HOLD conflict"]);
+    let verify = || {
+        let output = world.output_of("audit verify altered");
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+        text(&output)
+    };
+    let altered = |from: &str, to: &str| {
+        with_replies(&world.file("bundle"), &world.file("altered"), |reply| reply.replacen(from, to, 1));
+        verify()
+    };
+    // The log loses a completion, a conflict, a dead letter; its rows change places.
+    assert_eq!(
+        altered("$9\r\ncompleted\r\n$5\r\nentry\r\n$3\r\n2-0", "$9\r\nduplicate\r\n$5\r\nentry\r\n$3\r\n2-0"),
+        "ALTERED entry 2-0: by XWORK AUDIT it is completed, and XWORK LOG has no completion of its work\n"
+    );
+    assert_eq!(
+        altered("$8\r\nconflict\r\n$5\r\nentry", "$9\r\nduplicate\r\n$5\r\nentry"),
+        "ALTERED entry 5-0: by XWORK AUDIT it is in conflict, and XWORK LOG has none of its work\n"
+    );
+    assert_eq!(
+        altered("$4\r\ndead\r\n", "$5\r\nstale\r\n"),
+        "ALTERED entry 4-0: by XWORK AUDIT it is a dead letter, and XWORK LOG has no such row of it\n"
+    );
+    // The decisions know nothing of what the log says.
+    assert_eq!(
+        altered("+ACCEPT\r\n$8\r\ncomplete\r\n", "+UNKNOWN\r\n$9\r\nno-ledger\r\n"),
+        "ALTERED entry 1-0: by XWORK AUDIT it is not completed, and XWORK LOG has a completion of its work\n"
+    );
+    assert_eq!(
+        altered("+HOLD\r\n$8\r\nconflict\r\n", "+ACCEPT\r\n$8\r\ncomplete\r\n"),
+        "ALTERED entry 5-0: by XWORK AUDIT it is in no conflict, and XWORK LOG has one of its work that was not released\n"
+    );
 }
 
 /// A PostgreSQL of Debian in a folder of its own, on a unix socket alone.

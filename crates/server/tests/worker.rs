@@ -168,6 +168,90 @@ fn a_worker_that_lost_its_entry_does_not_acknowledge_it() {
 }
 
 #[test]
+fn kill_9_leaves_no_command_running_nor_what_it_started() {
+    World::each(|world| {
+        world.fill(3);
+        // One that starts another, one that hears no SIGTERM, and one that is over before.
+        let script = "case $IMPEL_ID in 1-0) sleep 60 & echo $! >> pids; echo $$ >> pids; wait;; \
+            2-0) trap '' TERM; echo $$ >> pids; while :; do sleep 0.1; done;; *) echo x >> over;; esac";
+        let worker = world.start("--consumer c --concurrency 2 --lease 600000", script);
+        until("two run", || world.lines("pids") == 3);
+        worker.signal("KILL");
+        let (code, _) = worker.end();
+        assert_eq!(code, None);
+        let pids = fs::read_to_string(world.file("pids")).unwrap();
+        let runs = |pid: &str| fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "));
+        until("nothing runs", || !pids.lines().any(runs));
+        assert_eq!((world.lines("over"), world.pending().len()), (0, 2), "and nothing is acknowledged");
+    });
+}
+
+#[test]
+fn a_worker_that_was_stopped_for_a_while_goes_on() {
+    World::each(|world| {
+        world.fill(1);
+        let worker = world.start("--consumer c", "echo x >> runs");
+        until("it waits for more", || world.lines("runs") == 1 && world.pending().is_empty());
+        worker.signal("STOP");
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        worker.signal("CONT");
+        world.ask("XADD s 2-0 job b");
+        until("the second is done", || world.lines("runs") == 2 && world.pending().is_empty());
+        worker.signal("TERM");
+        let (code, said) = worker.end();
+        assert_eq!((code, said.lines().count()), (Some(0), 1), "{said}");
+    });
+}
+
+#[test]
+fn what_a_command_says_last_is_receipt_digest_and_the_entry_that_follows() {
+    let world = World::impel();
+    world.fill(2);
+    let options = "--until-empty --consumer c --receipt --digest --emit out --work-field job";
+    let said = world.work(options, "echo first; echo '{\"to\": \"b\", \"n\": 7}'");
+    assert!(said.contains("2 done"), "{said}");
+    let entry = [Reply::Bulk("n".into()), Reply::Bulk("7".into()), Reply::Bulk("to".into()), Reply::Bulk("b".into())];
+    let out = world.ask("XRANGE out - +");
+    assert_eq!(out.array().len(), 2);
+    assert_eq!(out.array()[0].array()[1].array(), entry);
+    let found = world.ask("XWORK GET s g job-1");
+    let has = |text: &str| found.array().contains(&Reply::Bulk(text.into()));
+    assert!(has("{\"to\": \"b\", \"n\": 7}"), "{found:?}");
+    // sha256sum of that line, without its end.
+    assert!(has("161d1f35a705135d3d43485effa38ac9fcd7109b6e7034eb27f6b3df73fb2e17"), "{found:?}");
+    // The same work again, with another outcome: not emitted.
+    world.ask("XADD s 3-0 job job-1");
+    world.work(options, "echo x >> runs");
+    assert_eq!((world.lines("runs"), world.ask("XLEN out")), (0, Reply::Int(2)), "it is known to be done");
+}
+
+#[test]
+fn a_command_that_says_nothing_to_emit_has_failed() {
+    let world = World::impel();
+    world.fill(1);
+    let said = world.work("--until-empty --consumer c --emit out --retry-in 600000", "echo x >> runs; echo 5");
+    assert!(said.contains("1-0: the last line of output, which is to be emitted: no object of JSON"), "{said}");
+    assert_eq!(world.ask("EXISTS out"), Reply::Int(0));
+    assert!(world.pending().len() == 1);
+    assert_eq!(world.output("work --stream s --group g --plain --emit out -- true").status.code(), Some(64));
+    if let Some(redis) = World::redis() {
+        redis.fill(1);
+        let output = redis.worker("--emit out", "true").output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        assert!(String::from_utf8_lossy(&output.stderr).contains("--emit wants a server with XWORK"));
+    }
+}
+
+#[test]
+fn plain_work_leaves_no_evidence() {
+    let world = World::impel();
+    world.fill(2);
+    let said = world.work("--until-empty --consumer c --plain", "true");
+    assert!(said.contains("2 done"), "{said}");
+    assert_eq!((world.pending(), world.ledger()), (vec![], vec![]));
+}
+
+#[test]
 fn sigterm_lets_commands_end_and_begins_no_more() {
     World::each(|world| {
         world.fill(3);

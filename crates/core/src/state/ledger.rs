@@ -5,7 +5,7 @@
 //! no more is forgotten by record, a bit at a time, so it may still be here for a while. Everything that is asked takes the
 //! time and the policy and passes it over.
 //!
-//! Invariants (`check`): rows are numbered without a gap and their IDs rise; the index has what it is for and nothing else; attempts and holds are of entries that are pending; what works at a work id is found by it.
+//! Invariants (`check`): rows are numbered without a gap and their IDs rise; the index has what it is for and nothing else; attempts, holds and failures are of entries that are pending; what works at a work id is found by it.
 //!
 //! An entry on hold is nobody's: in the pending list it stands as given back until [`HOLD_UNTIL_MS`], which no claim
 //! reaches.
@@ -85,6 +85,8 @@ pub struct Ledger {
     works: BTreeMap<Arc<[u8]>, BTreeSet<StreamId>>,
     /// Pending entries on hold, with the reason.
     holds: BTreeMap<StreamId, Arc<[u8]>>,
+    /// Pending entries at which attempts have failed for a reason, with the last that was given.
+    failures: BTreeMap<StreamId, Arc<[u8]>>,
 }
 
 impl Ledger {
@@ -97,6 +99,7 @@ impl Ledger {
         attempts: BTreeMap::new(),
         works: BTreeMap::new(),
         holds: BTreeMap::new(),
+        failures: BTreeMap::new(),
     };
 
     /// The ID of the next row.
@@ -221,6 +224,11 @@ impl Ledger {
         if self.holds.is_empty() { None } else { self.holds.get(&entry).map(|reason| &**reason) }
     }
 
+    /// The last reason that was given for a failed attempt at an entry, since it was pending or was released.
+    pub fn failure(&self, entry: StreamId) -> Option<&[u8]> {
+        self.failures.get(&entry).map(|reason| &**reason)
+    }
+
     /// How many entries are on hold.
     pub fn holds(&self) -> u64 {
         self.holds.len() as u64
@@ -262,10 +270,17 @@ impl Ledger {
             }
             Outcome::Released => {
                 self.holds.remove(&row.entry);
+                self.failures.remove(&row.entry);
                 self.end_attempt(row.entry);
                 self.conflicts.remove(&*row.work.text());
             }
-            Outcome::Completed | Outcome::Failed => self.end_attempt(row.entry),
+            Outcome::Completed => self.end_attempt(row.entry),
+            Outcome::Failed => {
+                self.end_attempt(row.entry);
+                if !row.reason.is_empty() && is_pending() {
+                    self.failures.insert(row.entry, row.reason.into());
+                }
+            }
             _ => {}
         }
     }
@@ -299,13 +314,18 @@ impl Ledger {
         if !self.holds.is_empty() {
             self.holds.remove(&entry);
         }
+        if !self.failures.is_empty() {
+            self.failures.remove(&entry);
+        }
     }
 
-    /// Entries between two IDs, both included, may be pending no more. Looks at all of them that are begun or on hold.
+    /// Entries between two IDs, both included, may be pending no more. Looks at all of them that are begun, on hold or have
+    /// failed.
     pub fn entries_gone(&mut self, from: StreamId, to: StreamId, is_pending: impl Fn(StreamId) -> bool) {
         let begun = self.attempts.range(from..=to).map(|(&id, _)| id);
         let held = self.holds.range(from..=to).map(|(&id, _)| id);
-        let gone: Vec<StreamId> = begun.chain(held).filter(|&id| !is_pending(id)).collect();
+        let failed = self.failures.range(from..=to).map(|(&id, _)| id);
+        let gone: Vec<StreamId> = begun.chain(held).chain(failed).filter(|&id| !is_pending(id)).collect();
         gone.into_iter().for_each(|id| self.entry_gone(id));
     }
 
@@ -350,7 +370,11 @@ impl Ledger {
             .attempts
             .values()
             .map(|attempt| size_of::<(StreamId, Attempt)>() + attempt.work.as_ref().map_or(0, |work| 3 * work.len()));
-        let holds = self.holds.values().map(|reason| size_of::<(StreamId, Arc<[u8]>)>() + reason.len());
+        let holds = self
+            .holds
+            .values()
+            .chain(self.failures.values())
+            .map(|reason| size_of::<(StreamId, Arc<[u8]>)>() + reason.len());
         let conflicts = self.conflicts.keys().map(|work| size_of::<(Box<[u8]>, u64)>() + work.len());
         self.rows.memory_bytes()
             + self.index.memory_bytes()
@@ -365,11 +389,13 @@ impl Ledger {
             self.attempts.pop_first();
             self.works.pop_first();
             self.holds.pop_first();
+            self.failures.pop_first();
             self.conflicts.pop_first();
         }
         let rows = self.rows.free_some(most);
         let index = self.index.free_some(most);
-        rows || index || !(self.attempts.is_empty() && self.holds.is_empty() && self.conflicts.is_empty())
+        let maps = self.attempts.len() + self.holds.len() + self.failures.len() + self.conflicts.len();
+        rows || index || maps > 0
     }
 
     /// Every invariant. `pending` tells of an entry that is pending how it stands in the list.
@@ -395,6 +421,9 @@ impl Ledger {
         }
         if let Some(id) = self.attempts.keys().find(|id| pending(**id).is_none()) {
             return Err(format!("{id} is begun and not pending"));
+        }
+        if let Some(id) = self.failures.keys().find(|id| pending(**id).is_none()) {
+            return Err(format!("{id} has failed and is not pending"));
         }
         let on_hold = |id: StreamId| pending(id).is_some_and(|it| it.is_deferred() && it.delivered_ms == HOLD_UNTIL_MS);
         if let Some(id) = self.holds.keys().find(|id| !on_hold(**id)) {

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! [`verify`] believes none of it: it compares the sums, then draws every book and every decision again from `question.json`, the
-//! replies and the completions, and compares byte for byte. Whoever alters a conclusion and its sum is found by that. Whoever makes up
+//! replies and the completions, and compares byte for byte; and XWORK LOG and XWORK AUDIT must tell the same story. Whoever alters a conclusion and its sum is found by that. Whoever makes up
 //! replies is not; the sum of `SHA256SUMS` itself, kept elsewhere, is against that.
 
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ use super::source::{INDEX, Kept, REPLIES, hex};
 use super::{Decided, Question, Sink, Totals, Trouble, completions, write_line};
 
 /// Version of the form of bundles.
-const FORMAT: u64 = 1;
+const FORMAT: u64 = 2;
 
 const QUESTION: &str = "question.json";
 const GROUP: &str = "group.jsonl";

@@ -9,6 +9,7 @@
 
 pub mod bundle;
 pub mod completions;
+mod cross;
 mod page;
 pub mod postgres;
 mod sorter;
@@ -25,6 +26,7 @@ use serde_json::{Value, json};
 
 use crate::client::entry::value;
 use completions::Completion;
+use cross::Cross;
 use page::{Group, Pager};
 use sorter::Sorter;
 pub use source::Source;
@@ -109,8 +111,19 @@ pub struct Given {
     pub payload: bool,
     /// How it is pending, if it is.
     pub pending: Option<Pending>,
-    /// What XWORK AUDIT says: the decision and the reason.
-    pub server: Option<(String, String)>,
+    /// What XWORK AUDIT says.
+    pub server: Option<Told>,
+}
+
+/// What XWORK AUDIT says of an entry.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Told {
+    /// The decision.
+    pub decision: String,
+    /// The reason.
+    pub reason: String,
+    /// The work id, as the server has it.
+    pub work: Vec<u8>,
 }
 
 /// How an entry is pending.
@@ -144,7 +157,10 @@ impl Given {
         let pending = self.pending.as_ref().map(|pending| {
             json!({"owner": owner_json(Some(pending)), "idle_ms": pending.idle_ms, "deliveries": pending.deliveries})
         });
-        let server = self.server.as_ref().map(|(decision, reason)| json!({"decision": decision, "reason": reason}));
+        let server = self
+            .server
+            .as_ref()
+            .map(|told| json!({"decision": told.decision, "reason": told.reason, "work": value(&told.work)}));
         json!({
             "id": id_text(self.id), "work": value(&self.work), "payload": self.payload, "pending": pending, "server": server,
         })
@@ -178,7 +194,7 @@ fn judge(given: &Given, landed: Landed, has_completions: bool, group: &Group, qu
     };
     let mut own = None;
     match &given.server {
-        Some((decision, reason)) => match (&decision[..], &reason[..]) {
+        Some(Told { decision, reason, .. }) => match (&decision[..], &reason[..]) {
             ("ACCEPT" | "REPAIR", "complete" | "ack-missing") => books.completed = true,
             ("OPEN", "in-progress") => books.begun = Begun::WithinLease,
             ("RERUN", "retry-safe") => books.begun = Begun::LeaseOver,
@@ -213,7 +229,7 @@ fn judge(given: &Given, landed: Landed, has_completions: bool, group: &Group, qu
 
 /// The reply of XWORK AUDIT must be what the same transaction shows in the other replies.
 fn check_books(given: &Given, reason: Reason, own: &str) -> Result<(), Trouble> {
-    let Some((decision, said)) = &given.server else { return Ok(()) };
+    let Some(Told { decision, reason: said, .. }) = &given.server else { return Ok(()) };
     let is_told = reason.decision().name() == decision && own == said;
     if is_told {
         return Ok(());
@@ -326,10 +342,15 @@ pub fn run(
         Some(completions) => Some(Joining::begin(completions, sink, temporary, &mut totals)?),
         None => None,
     };
+    let keeping = if question.with_log { pager.keeping()? } else { None };
+    let mut cross = keeping.map(|keeping| Cross::new(keeping, temporary));
     while let Some(entries) = pager.next()? {
         for given in entries {
             let (reason, own) = judge(&given, Landed::default(), false, &group, question);
             check_books(&given, reason, &own)?;
+            if let Some(cross) = &mut cross {
+                cross.entry(&given)?;
+            }
             let line = given.json();
             sink.given(&line)?;
             match &mut joining {
@@ -342,8 +363,13 @@ pub fn run(
             }
         }
     }
-    if question.with_log && group.has_ledger {
-        write_log(pager.source(), question, sink)?;
+    if let Some(mut cross) = cross {
+        write_log(pager.source(), question, &mut cross, sink)?;
+        let time = source::ask(pager.source(), &["TIME"])?;
+        let seconds = time.items().first().and_then(|first| first.text().parse::<u64>().ok());
+        // Times are whole seconds: it was no later than the end of that one.
+        let end_ms = seconds.and_then(|seconds| (seconds + 1).checked_mul(1000));
+        cross.finish(end_ms.ok_or_else(|| Trouble("a strange reply of TIME".into()))?)?;
     }
     if let Some(joining) = joining {
         joining.end(sink, &mut totals)?;
@@ -352,7 +378,12 @@ pub fn run(
 }
 
 /// The rows of the ledger.
-fn write_log(source: &mut dyn Source, question: &Question, sink: &mut dyn Sink) -> Result<(), Trouble> {
+fn write_log(
+    source: &mut dyn Source,
+    question: &Question,
+    cross: &mut Cross,
+    sink: &mut dyn Sink,
+) -> Result<(), Trouble> {
     let (mut start, count) = ("-".to_owned(), LOG_PAGE.to_string());
     loop {
         let words = ["XWORK", "LOG", &question.stream, &question.group, &start, "+", "COUNT", &count];
@@ -368,6 +399,10 @@ fn write_log(source: &mut dyn Source, question: &Question, sink: &mut dyn Sink) 
                 };
                 line.insert(pair[0].text(), of);
             }
+            let of = |name: &str| fields.get(name);
+            let text = |name: &str| of(name).map(crate::client::Reply::text).unwrap_or_default();
+            let work = of("work").and_then(crate::client::Reply::bytes).unwrap_or_default();
+            cross.row(&id.text(), &text("outcome"), &text("entry"), work)?;
             sink.row(&Value::Object(line))?;
             start = format!("({}", id.text());
         }

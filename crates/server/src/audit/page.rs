@@ -3,8 +3,9 @@
 //! A page asks the stream, the pending list and XWORK AUDIT for the next so many from the same ID on. Of those that have more,
 //! the one that has come least far says up to where all three are known; the next page begins behind that.
 
+use super::cross::Keeping;
 use super::source::{ask, ask_raw};
-use super::{Given, Pending, Question, Source, Trouble, id_of, id_text};
+use super::{Given, Pending, Question, Source, Told, Trouble, id_of, id_text};
 use crate::client::Reply;
 use crate::client::entry::Entry;
 
@@ -23,6 +24,8 @@ pub(super) struct Group {
     pub evidence: bool,
     /// IDEMPOTENT of the policy.
     pub idempotent: bool,
+    /// LEDGERLEN and LEDGERAGE of the policy.
+    pub ledger: (u64, u64),
 }
 
 /// Reads pages.
@@ -62,18 +65,36 @@ impl<'a> Pager<'a> {
             Some(text) => return Err(Trouble(text)),
         };
         let says = |name: &str| policy.get(name).map(Reply::text).unwrap_or_default();
+        let bound = |name: &str| policy.get(name).and_then(Reply::int).and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
         let group = Group {
             last,
             time,
             has_ledger,
             evidence: has_ledger && says("evidence") != "off",
             idempotent: has_ledger && says("idempotent") == "yes",
+            ledger: (bound("ledgerlen"), bound("ledgerage")),
         };
         Ok(Pager { source, question, group, start: Some("-".into()) })
     }
 
     pub fn group(&self) -> &Group {
         &self.group
+    }
+
+    /// What of the ledger is there, and how long it will be; nothing where there is none. Asked before the first page.
+    pub fn keeping(&mut self) -> Result<Option<Keeping>, Trouble> {
+        if !self.group.has_ledger {
+            return Ok(None);
+        }
+        let Question { stream, group, .. } = self.question;
+        let first = ask(self.source, &["XWORK", "LOG", stream, group, "-", "+", "COUNT", "1"])?;
+        let first = match first.items().first() {
+            Some(row) => Some(id_in(row.items().first(), "XWORK LOG")?),
+            None => None,
+        };
+        let seconds: u64 = self.group.time.parse().map_err(|_| strange("TIME"))?;
+        let (len, age_ms) = self.group.ledger;
+        Ok(Some(Keeping { len, age_ms, begin_ms: seconds.saturating_mul(1000), first }))
     }
 
     pub fn source(&mut self) -> &mut dyn Source {
@@ -167,8 +188,8 @@ impl<'a> Pager<'a> {
                 ))
             })?;
             let named = self.question.work_field.is_some() && given[at].payload;
-            let server = Some((decision.text(), reason.text()));
             let own = work.bytes().unwrap_or_default();
+            let server = Some(Told { decision: decision.text(), reason: reason.text(), work: own.to_vec() });
             // A field that was asked for decides where the server knows no more than the ID.
             let work = match named && own == id_text(id).as_bytes() {
                 true => given[at].work.clone(),

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use super::options::{Word, Words, connect, read};
 use super::{FAILED, print, understood};
+use crate::client::entry::fields_of_json;
 use crate::client::{Connection, address, encode};
 
 const NAME: &str = "add";
@@ -77,13 +78,13 @@ fn parse(words: &mut Words<'_>) -> Result<Option<Arguments>, String> {
     Ok(Some(Arguments { stream, fields: plain, id, maxlen, json }))
 }
 
-fn command(arguments: &Arguments, fields: &[Vec<u8>], out: &mut Vec<u8>) {
+fn command(arguments: &Arguments, fields: &[impl AsRef<[u8]>], out: &mut Vec<u8>) {
     let mut words = vec![b"XADD".to_vec(), arguments.stream.clone()];
     if let Some(maxlen) = arguments.maxlen {
         words.extend([b"MAXLEN".to_vec(), b"~".to_vec(), maxlen.to_string().into_bytes()]);
     }
     words.push(arguments.id.clone().into_bytes());
-    words.extend_from_slice(fields);
+    words.extend(fields.iter().map(|field| field.as_ref().to_vec()));
     encode(&words, out);
 }
 
@@ -109,7 +110,7 @@ fn add(connection: &mut Connection, arguments: &Arguments) -> Result<(), String>
     for (number, line) in io::stdin().lock().lines().enumerate() {
         let line = line.map_err(|error| format!("standard input: {error}"))?;
         if !line.trim().is_empty() {
-            let fields = fields_of(&line).map_err(|what| format!("line {}: {what}", number + 1))?;
+            let fields = fields_of_json(&line).map_err(|what| format!("line {}: {what}", number + 1))?;
             command(arguments, &fields, &mut bytes);
             count += 1;
         }
@@ -120,18 +121,4 @@ fn add(connection: &mut Connection, arguments: &Arguments) -> Result<(), String>
     }
     connection.send(&bytes).map_err(|failure| failure.to_string())?;
     receive(connection, count)
-}
-
-/// Reads an object: names and values.
-fn fields_of(line: &str) -> Result<Vec<Vec<u8>>, String> {
-    let object: serde_json::Map<String, serde_json::Value> =
-        serde_json::from_str(line).map_err(|error| format!("no object of JSON: {error}"))?;
-    if object.is_empty() {
-        return Err("an entry without a field".into());
-    }
-    let text = |value: serde_json::Value| match value {
-        serde_json::Value::String(text) => text,
-        other => other.to_string(),
-    };
-    Ok(object.into_iter().flat_map(|(name, value)| [name.into_bytes(), text(value).into_bytes()]).collect())
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use super::options::{Word, Words};
 use super::{FAILED, understood};
 use crate::client::address;
-use crate::worker::{self, Options};
+use crate::worker::{self, Options, guard};
 
 const NAME: &str = "work";
 
@@ -32,6 +32,11 @@ failed: it is given back, with the code or signal and the last line of standard 
                        them at once
   --work-field NAME    the field that has the work id (default: what the group's policy says)
   --receipt            the last line of the command's standard output is the receipt
+  --digest             the SHA-256 of that line is the digest: an attempt at completed work that comes to something else is
+                       a conflict
+  --emit STREAM        that line is an object of JSON, and an entry with its names and values is added to STREAM in the same
+                       step in which the work is completed: once for each work id
+  --plain              use XREADGROUP, XAUTOCLAIM and XACK alone, as with a server that has no XWORK
   --create             make stream and group if they are not there; the group begins with the first entry
   --until-empty        end when there is nothing more to do
 ";
@@ -43,6 +48,9 @@ wrong. Commands that fail do not change it.
 
 /// Runs it.
 pub fn run(words: &[Vec<u8>]) -> ExitCode {
+    if words.first().is_some_and(|word| word == guard::WORD) {
+        return guard::run();
+    }
     let help = &format!("{HELP}{}{EXITS}", address::HELP);
     let options = match understood(NAME, help, parse(words)) {
         Ok(options) => options,
@@ -83,6 +91,9 @@ fn parse(words: &[Vec<u8>]) -> Result<Option<Options>, String> {
         command_ms: None,
         work_field: None,
         receipt: false,
+        digest: false,
+        emit: None,
+        plain: false,
         create: false,
         until_empty: false,
         command: Vec::new(),
@@ -107,6 +118,9 @@ fn parse(words: &[Vec<u8>]) -> Result<Option<Options>, String> {
             "--grace" => options.grace_ms = words.number(&name)?,
             "--work-field" => options.work_field = Some(words.value(&name)?),
             "--receipt" => options.receipt = true,
+            "--digest" => options.digest = true,
+            "--emit" => options.emit = Some(words.value(&name)?),
+            "--plain" => options.plain = true,
             "--create" => options.create = true,
             "--until-empty" => options.until_empty = true,
             _ => return Err(format!("there is no option {name}")),
@@ -116,6 +130,9 @@ fn parse(words: &[Vec<u8>]) -> Result<Option<Options>, String> {
     (options.address, options.timeout) = (words.address.clone(), words.timeout);
     if options.stream.is_empty() || options.group.is_empty() {
         return Err("--stream and --group are wanted".into());
+    }
+    if options.plain && options.emit.is_some() {
+        return Err("--emit is a part of XWORK DONE, which --plain does without".into());
     }
     if options.command.is_empty() {
         return Err("a command is wanted, behind --".into());

@@ -78,6 +78,20 @@ impl Entry {
     }
 }
 
+/// Names and values in turn, from an object of JSON. What is no string in it is taken as JSON.
+pub fn fields_of_json(line: &str) -> Result<Vec<String>, String> {
+    let object: Map<String, Value> =
+        serde_json::from_str(line).map_err(|error| format!("no object of JSON: {error}"))?;
+    if object.is_empty() {
+        return Err("an entry without a field".into());
+    }
+    let text = |value| match value {
+        Value::String(text) => text,
+        other => other.to_string(),
+    };
+    Ok(object.into_iter().flat_map(|(name, value)| [name, text(value)]).collect())
+}
+
 /// The entries in the reply of XREAD or XREADGROUP for one stream.
 pub fn of_read(reply: &Reply) -> Vec<Entry> {
     // RESP3 has the streams in a map, RESP2 in pairs: one stream is the same list either way round.

@@ -193,9 +193,16 @@ impl Connection {
         self.at = 0;
         let before = self.input.len();
         self.input.resize(before + READ_BYTES, 0);
-        let read = match &mut self.socket {
+        let mut read_once = || match &mut self.socket {
             Socket::Tcp(stream) => stream.read(&mut self.input[before..]),
             Socket::Unix(stream) => stream.read(&mut self.input[before..]),
+        };
+        let read = loop {
+            match read_once() {
+                // A process that was stopped for a while goes on here: nothing is lost.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => break read,
+            }
         };
         self.input.truncate(before + *read.as_ref().unwrap_or(&0));
         match read? {

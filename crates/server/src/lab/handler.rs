@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::worker::child::{self, End};
+use crate::worker::child::{self, End, Wanted};
 use crate::worker::job::Job;
 
 /// What a handler says when it has ended: its exit code, if it has one, and why.
@@ -31,7 +31,7 @@ pub(super) fn command(line: &str, job: &Job<'_>, effects: &Path, limit: Duration
         }
         (begun.elapsed() >= limit).then(|| format!("not done within {} ms", limit.as_millis()))
     };
-    match child::run(command, job.input(), false, why_stop) {
+    match child::run(command, job.input(), Wanted::default(), why_stop) {
         End::Done { .. } => (Some(0), None),
         End::Failed { reason, code } => (code, Some(reason)),
         End::Stopped(reason) => (None, Some(reason)),

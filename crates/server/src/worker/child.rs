@@ -1,7 +1,7 @@
 //! One run of the command: the entry on its standard input and in its environment, its output passed on, its last lines kept.
 //!
 //! It is a process group of its own, so that a Ctrl-C meant for the worker does not end it; when the worker ends it, all of
-//! the group gets the signal.
+//! the group gets the signal, and the [`Guard`] knows of it for as long as it runs.
 
 use std::io::{self, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -12,23 +12,28 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use super::guard::Guard;
+
 /// Exit code by which a command asks to be tried again later (EX_TEMPFAIL of sysexits.h).
 pub(super) const TRY_AGAIN: i32 = 75;
 
-/// What is kept of a line, in bytes.
-const LINE_MAX: usize = 1000;
+/// What is kept of a line that is read by people, in bytes.
+pub(super) const LINE_MAX: usize = 1000;
 
 /// Between SIGTERM and SIGKILL.
-const KILL_AFTER: Duration = Duration::from_secs(2);
+pub(super) const KILL_AFTER: Duration = Duration::from_secs(2);
 
 /// How long output may still come when the command has ended: what it left running may hold the pipes for ever.
 const OUTPUT_WAIT: Duration = Duration::from_millis(300);
 
+/// The same where the output is a part of the work.
+const RESULT_WAIT: Duration = Duration::from_secs(5);
+
 /// How a run ended.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum End {
-    /// With exit code 0.
-    Done { receipt: Option<Vec<u8>> },
+    /// With exit code 0, and this last line of output, where it is wanted and there is one.
+    Done { line: Option<Vec<u8>> },
     /// With another code; without one if by a signal.
     Failed { reason: String, code: Option<i32> },
     /// Ended from outside, for this reason.
@@ -38,7 +43,11 @@ pub(crate) enum End {
 }
 
 /// Passes on what is read, and sends the last line at the end, when it is of use.
-fn follow(mut from: impl Read + Send + 'static, mut to: impl Write + Send + 'static) -> Receiver<Vec<u8>> {
+fn follow(
+    mut from: impl Read + Send + 'static,
+    mut to: impl Write + Send + 'static,
+    line_max: usize,
+) -> Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         let (mut line, mut last) = (Vec::new(), Vec::new());
@@ -53,7 +62,7 @@ fn follow(mut from: impl Read + Send + 'static, mut to: impl Write + Send + 'sta
                             if !line.is_empty() {
                                 last = std::mem::take(&mut line);
                             }
-                        } else if line.len() < LINE_MAX {
+                        } else if line.len() < line_max {
                             line.push(byte);
                         }
                     }
@@ -72,22 +81,39 @@ fn signal(child: &Child, which: Signal) {
     }
 }
 
+/// What is wanted of a run beside its exit code.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Wanted<'a> {
+    /// So many bytes of the last line of its output.
+    pub line_max: Option<usize>,
+    /// Without that line the run is nothing worth.
+    pub is_result: bool,
+    /// Who ends it if we cannot.
+    pub guard: Option<&'a Guard>,
+}
+
 /// Runs it. `why_stop` is asked all the time whether it is to be ended, and why.
-pub(crate) fn run(mut command: Command, input: Vec<u8>, receipt: bool, why_stop: impl Fn() -> Option<String>) -> End {
+pub(crate) fn run(
+    mut command: Command,
+    input: Vec<u8>,
+    wanted: Wanted<'_>,
+    why_stop: impl Fn() -> Option<String>,
+) -> End {
     command.stdin(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-    if receipt {
+    if wanted.line_max.is_some() {
         command.stdout(Stdio::piped());
     }
     let mut child = match command.spawn() {
         Ok(child) => child,
         Err(error) => return End::Unstartable(error.to_string()),
     };
+    let _watched = wanted.guard.map(|guard| guard.watch(child.id()));
     if let Some(mut stdin) = child.stdin.take() {
         // One that does not read it must not hold us up.
         thread::spawn(move || drop(stdin.write_all(&input)));
     }
-    let stdout = child.stdout.take().map(|from| follow(from, io::stdout()));
-    let stderr = child.stderr.take().map(|from| follow(from, io::stderr()));
+    let stdout = child.stdout.take().map(|from| follow(from, io::stdout(), wanted.line_max.unwrap_or(0)));
+    let stderr = child.stderr.take().map(|from| follow(from, io::stderr(), LINE_MAX));
     let mut stopped: Option<(String, Instant)> = None;
     let mut pause = Duration::from_millis(1);
     let status = loop {
@@ -109,9 +135,11 @@ pub(crate) fn run(mut command: Command, input: Vec<u8>, receipt: bool, why_stop:
         thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(20));
     };
-    let last = |lines: Option<Receiver<Vec<u8>>>| lines.and_then(|lines| lines.recv_timeout(OUTPUT_WAIT).ok());
+    let last = |lines: Option<Receiver<Vec<u8>>>, wait: Duration| {
+        lines.and_then(|lines| lines.recv_timeout(wait).ok()).filter(|line| !line.is_empty())
+    };
     if status.success() {
-        return End::Done { receipt: last(stdout).filter(|line| !line.is_empty()) };
+        return End::Done { line: last(stdout, if wanted.is_result { RESULT_WAIT } else { OUTPUT_WAIT }) };
     }
     if let Some((why, _)) = stopped {
         return End::Stopped(why);
@@ -121,7 +149,7 @@ pub(crate) fn run(mut command: Command, input: Vec<u8>, receipt: bool, why_stop:
         (None, Some(number)) => format!("signal {number}"),
         (None, None) => status.to_string(),
     };
-    let reason = match last(stderr).filter(|line| !line.is_empty()) {
+    let reason = match last(stderr, OUTPUT_WAIT) {
         Some(line) => format!("{how}: {}", String::from_utf8_lossy(&line)),
         None => how,
     };
@@ -138,21 +166,24 @@ mod tests {
         command
     }
 
+    const LINE: Wanted<'_> = Wanted { line_max: Some(7), is_result: true, guard: None };
+
     fn ran(script: &str) -> End {
-        run(shell(script), b"input\n".to_vec(), true, || None)
+        run(shell(script), b"input\n".to_vec(), LINE, || None)
     }
 
     #[test]
     fn how_a_command_ends() {
-        assert_eq!(ran("cat; echo receipt; echo"), End::Done { receipt: Some(b"receipt".to_vec()) });
-        assert_eq!(ran("exit 0"), End::Done { receipt: None });
+        assert_eq!(ran("cat; echo receipt; echo"), End::Done { line: Some(b"receipt".to_vec()) });
+        assert_eq!(ran("echo receipts"), End::Done { line: Some(b"receipt".to_vec()) }, "no more than is wanted");
+        assert_eq!(ran("exit 0"), End::Done { line: None });
         let failed = |reason: &str, code| End::Failed { reason: reason.into(), code };
         assert_eq!(ran("echo a >&2; echo why >&2; exit 3"), failed("exit code 3: why", Some(3)));
         assert_eq!(ran("exit 75"), failed("exit code 75", Some(TRY_AGAIN)));
         assert_eq!(ran("kill -9 $$"), failed("signal 9", None));
-        assert!(matches!(run(Command::new("/no/such"), Vec::new(), false, || None), End::Unstartable(_)));
+        assert!(matches!(run(Command::new("/no/such"), Vec::new(), LINE, || None), End::Unstartable(_)));
         let stop = || Some("enough".to_owned());
-        assert_eq!(run(shell("sleep 60 & wait"), Vec::new(), true, stop), End::Stopped("enough".into()));
+        assert_eq!(run(shell("sleep 60 & wait"), Vec::new(), LINE, stop), End::Stopped("enough".into()));
     }
 
     #[test]
@@ -162,6 +193,6 @@ mod tests {
         let stop = || folder.path().join("ready").exists().then(|| "enough".to_owned());
         let mut command = shell("trap 'exit 0' TERM; touch ready; while :; do sleep 0.05; done");
         command.current_dir(folder.path());
-        assert_eq!(run(command, Vec::new(), false, stop), End::Done { receipt: None });
+        assert_eq!(run(command, Vec::new(), Wanted::default(), stop), End::Done { line: None });
     }
 }

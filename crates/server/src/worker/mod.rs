@@ -7,6 +7,7 @@
 //! Where the server has XWORK it is told all of it; another one gets XACK, and what failed is left to be claimed again.
 
 pub(crate) mod child;
+pub(crate) mod guard;
 pub(crate) mod job;
 mod link;
 mod slot;
@@ -23,6 +24,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::client::entry::{Entry, of_read};
 use crate::client::{Address, Failure, Reply};
+use guard::Guard;
 use link::Link;
 
 /// Longest wait of one read, in milliseconds: signals are looked at in between.
@@ -58,6 +60,12 @@ pub struct Options {
     pub work_field: Option<String>,
     /// Is the last line of a command's output the receipt?
     pub receipt: bool,
+    /// Is its SHA-256 the digest?
+    pub digest: bool,
+    /// Where an entry with what it says is added, in the same step in which the work is completed.
+    pub emit: Option<String>,
+    /// Work as with a server that keeps no ledger?
+    pub plain: bool,
     /// Make stream and group if they are not there?
     pub create: bool,
     /// End when there is nothing more to do?
@@ -99,6 +107,8 @@ struct Shared {
     options: Options,
     books: Books,
     lease_ms: u64,
+    /// Ends the commands if this process is no more; nothing if there can be none.
+    guard: Option<Guard>,
     /// `RUN`, `STOP` (nothing new is begun) or `NOW` (what runs is ended).
     state: AtomicU8,
     over: AtomicBool,
@@ -170,6 +180,7 @@ pub fn run(options: Options) -> Result<Counts, String> {
         options,
         books,
         lease_ms,
+        guard: guarded(),
         state: AtomicU8::new(RUN),
         over: AtomicBool::new(false),
         running: Mutex::default(),
@@ -219,6 +230,14 @@ impl Counts {
     }
 }
 
+fn guarded() -> Option<Guard> {
+    let guard = Guard::start();
+    if let Err(error) = &guard {
+        eprintln!("impel work: kill -9 would leave commands running, as there can be no guard: {error}");
+    }
+    guard.ok()
+}
+
 /// Is all there, and does the server keep a ledger?
 fn prepare(link: &mut Link, options: &Options) -> Result<Books, String> {
     let Options { stream, group, .. } = options;
@@ -236,9 +255,15 @@ fn prepare(link: &mut Link, options: &Options) -> Result<Books, String> {
     if !is_there {
         return Err(format!("{stream} has no group {group} (--create makes it)"));
     }
+    if options.plain {
+        return Ok(Books::Plain);
+    }
     let policy = link.ask_once(&["XWORK", "POLICY", stream, group])?;
     match policy.error() {
         None => Ok(Books::Ledger),
+        Some(text) if text.starts_with("ERR unknown command") && options.emit.is_some() => {
+            Err("--emit wants a server with XWORK".into())
+        }
         Some(text) if text.starts_with("ERR unknown command") => Ok(Books::Plain),
         Some(text) => Err(text),
     }

@@ -6,12 +6,18 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::child::{self, End, TRY_AGAIN};
+use sha2::{Digest, Sha256};
+
+use super::child::{self, End, TRY_AGAIN, Wanted};
 use super::job::Job;
 use super::link::Link;
 use super::{Books, Options, Shared, ours};
+use crate::audit::source::hex;
 use crate::client::Reply;
-use crate::client::entry::Entry;
+use crate::client::entry::{Entry, fields_of_json};
+
+/// What is kept of a line that is a part of the work, in bytes.
+const RESULT_MAX: usize = 1 << 20;
 
 /// What the server takes as a reason, in bytes.
 const REASON_MAX: usize = 4096;
@@ -66,7 +72,7 @@ impl Slot<'_> {
             return Ok(());
         };
         let begun = Instant::now();
-        let Options { stream, group, consumer, command_ms, receipt, .. } = &shared.options;
+        let Options { stream, group, consumer, command_ms, receipt, digest, emit, .. } = &shared.options;
         let job = Job { stream, group, consumer, delivery, work: self.work_of(entry), entry };
         let mut command = Command::new(&shared.options.command[0]);
         command.args(&shared.options.command[1..]);
@@ -81,9 +87,12 @@ impl Slot<'_> {
             let limit = command_ms.map(Duration::from_millis)?;
             (begun.elapsed() >= limit).then(|| format!("not done within {} ms", limit.as_millis()))
         };
-        let end = child::run(command, job.input(), *receipt, why_stop);
+        let is_result = *digest || emit.is_some();
+        let line_max = if is_result { Some(RESULT_MAX) } else { receipt.then_some(child::LINE_MAX) };
+        let wanted = Wanted { line_max, is_result, guard: shared.guard.as_ref() };
+        let end = child::run(command, job.input(), wanted, why_stop);
         match end {
-            End::Done { receipt } => self.done(entry, delivery, receipt.as_deref()),
+            End::Done { line } => self.done(entry, delivery, line.as_deref()),
             End::Failed { reason, code } => self.failed(entry, delivery, &reason, code == Some(TRY_AGAIN)),
             End::Stopped(_) if shared.running().get(&entry.id).copied().unwrap_or(false) => {
                 count(&shared.counts.lost);
@@ -135,8 +144,9 @@ impl Slot<'_> {
         }
     }
 
-    fn done(&mut self, entry: &Entry, delivery: u64, receipt: Option<&[u8]>) -> Result<(), String> {
-        let counts = &self.shared.counts;
+    fn done(&mut self, entry: &Entry, delivery: u64, line: Option<&[u8]>) -> Result<(), String> {
+        let shared = self.shared;
+        let counts = &shared.counts;
         let id = entry.id.as_str();
         if self.shared.books == Books::Plain {
             let lost = ours(&mut self.link, self.shared, "ack", 0, std::slice::from_ref(&entry.id))?;
@@ -148,11 +158,29 @@ impl Slot<'_> {
             }
             return Ok(());
         }
-        let Options { stream, group, consumer, .. } = &self.shared.options;
-        let (number, receipt) = (delivery.to_string(), receipt.map(String::from_utf8_lossy));
+        let Options { stream, group, consumer, receipt, digest, emit, .. } = &shared.options;
+        let fields = match (emit, line.map(String::from_utf8_lossy)) {
+            (None, _) => Vec::new(),
+            (Some(_), line) => match fields_of_json(line.as_deref().unwrap_or_default()) {
+                Ok(fields) => fields,
+                Err(what) => {
+                    let reason = format!("the last line of output, which is to be emitted: {what}");
+                    return self.failed(entry, delivery, &reason, false);
+                }
+            },
+        };
+        let number = delivery.to_string();
+        let shown = |line: &[u8]| String::from_utf8_lossy(&line[..line.len().min(child::LINE_MAX)]).into_owned();
+        let receipt = line.filter(|_| *receipt).map(shown);
+        let digest = line.filter(|_| *digest).map(|line| hex(Sha256::digest(line)));
         let mut words = vec!["XWORK", "DONE", stream, group, consumer, id, "DELIVERY", &number];
         words.extend(self.work_of(entry).into_iter().flat_map(|work| ["WORK", work]));
+        words.extend(digest.as_deref().into_iter().flat_map(|digest| ["DIGEST", digest]));
         words.extend(receipt.as_deref().into_iter().flat_map(|receipt| ["RECEIPT", receipt]));
+        if let Some(to) = emit {
+            words.extend(["EMIT", to, "*"]);
+            words.extend(fields.iter().map(String::as_str));
+        }
         let reply = self.link.ask(&words)?;
         if let Some(text) = reply.error() {
             return Err(text);

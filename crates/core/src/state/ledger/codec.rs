@@ -39,6 +39,16 @@ impl Ledger {
             put_id(out, id);
             put_bytes(out, reason);
         }
+        let failures = || self.failures.iter().filter(|&(&id, _)| is_pending(id));
+        // They came later: without them a ledger is as it always was.
+        if failures().next().is_none() {
+            return;
+        }
+        put_uint(out, failures().count() as u64);
+        for (&id, reason) in failures() {
+            put_id(out, id);
+            put_bytes(out, reason);
+        }
     }
 
     /// Reads what [`Ledger::encode`] wrote.
@@ -75,6 +85,14 @@ impl Ledger {
         for _ in 0..reader.count(WHAT)? {
             let (id, reason) = (reader.id(WHAT)?, reader.bytes(WHAT)?);
             ledger.holds.insert(id, reason.into());
+        }
+        let failures = if reader.is_empty() { None } else { Some(reader.count(WHAT)?) };
+        if failures == Some(0) {
+            return corrupt;
+        }
+        for _ in 0..failures.unwrap_or(0) {
+            let (id, reason) = (reader.id(WHAT)?, reader.bytes(WHAT)?);
+            ledger.failures.insert(id, reason.into());
         }
         if reader.is_empty() { Ok(ledger) } else { corrupt }
     }

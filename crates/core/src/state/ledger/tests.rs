@@ -20,7 +20,7 @@ fn a_ledger_knows_what_a_list_knows() {
     let mut ledger = Ledger::default();
     // Rows as (ID, outcome, entry, work), and what is begun and on hold.
     let mut rows: Vec<(StreamId, Outcome, StreamId, String)> = Vec::new();
-    let (mut begun, mut held) = (BTreeMap::new(), BTreeMap::new());
+    let (mut begun, mut held, mut failed) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     let mut now_ms = START_MS;
     // Rows that were forgotten stay so when the bound is raised.
     let mut gone = 0;
@@ -35,7 +35,9 @@ fn a_ledger_knows_what_a_list_knows() {
             continue;
         }
         let id = ledger.next_id(now_ms);
-        let row = Row { work, consumer: b"c", delivery: step, reason: b"why", ..Row::new(id, outcome, entry) };
+        let reason = ["", "why", "else"][random.below(3) as usize];
+        let row =
+            Row { work, consumer: b"c", delivery: step, reason: reason.as_bytes(), ..Row::new(id, outcome, entry) };
         ledger.append(&row, || true);
         // The same again changes nothing.
         ledger.append(&row, || true);
@@ -45,18 +47,25 @@ fn a_ledger_knows_what_a_list_knows() {
                 begun.insert(entry, (step, text.clone()));
             }
             Outcome::Held | Outcome::Conflict => {
-                let reason = if outcome == Outcome::Held { "why" } else { "conflict" };
+                let reason = if outcome == Outcome::Held { reason } else { "conflict" };
                 held.insert(entry, reason);
                 if outcome == Outcome::Conflict {
                     begun.remove(&entry);
                 }
             }
-            Outcome::Completed | Outcome::Failed => {
+            Outcome::Completed => {
                 begun.remove(&entry);
+            }
+            Outcome::Failed => {
+                begun.remove(&entry);
+                if !reason.is_empty() {
+                    failed.insert(entry, reason);
+                }
             }
             Outcome::Released => {
                 begun.remove(&entry);
                 held.remove(&entry);
+                failed.remove(&entry);
             }
             _ => {}
         }
@@ -64,6 +73,7 @@ fn a_ledger_knows_what_a_list_knows() {
             ledger.entry_gone(entry);
             begun.remove(&entry);
             held.remove(&entry);
+            failed.remove(&entry);
         }
         if let Some(before) = ledger.to_forget(&policy, now_ms, 64).filter(|_| random.one_in(5)) {
             ledger.forget(before);
@@ -76,6 +86,7 @@ fn a_ledger_knows_what_a_list_knows() {
         assert_eq!(found, known_completion(&rows, gone, &text, &policy, now_ms), "step {step}");
         assert_eq!(ledger.attempt(entry).map(|a| a.delivery), begun.get(&entry).map(|(step, _)| *step));
         assert_eq!(ledger.hold(entry), held.get(&entry).map(|reason| reason.as_bytes()));
+        assert_eq!(ledger.failure(entry), failed.get(&entry).map(|reason| reason.as_bytes()));
         let others: BTreeSet<StreamId> = ledger.others_at(work, entry).map(|(id, _)| id).collect();
         let expected = begun.iter().filter(|(id, (_, of))| **id != entry && *of == text).map(|(id, _)| *id);
         assert_eq!(others, expected.collect());

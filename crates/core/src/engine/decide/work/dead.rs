@@ -9,12 +9,13 @@ use crate::engine::Cx;
 use crate::engine::decide::claim::stream_and_group;
 use crate::engine::decide::xadd::Wanted;
 use crate::id::StreamId;
+use crate::limits::WORK_TEXT_MAX_BYTES;
 use crate::record::{Ids, Record};
 use crate::state::ledger::{Outcome, Row};
 use crate::state::pending::Pending;
 
-/// The reason of what was delivered as often as the policy allows.
-pub(in crate::engine::decide) const MAX_DELIVERIES: &[u8] = b"max-deliveries";
+/// The reason of what was delivered as often as the policy allows. Behind it stands the last one that a FAIL gave, if any did.
+const MAX_DELIVERIES: &[u8] = b"max-deliveries";
 
 /// What became of an entry.
 pub(in crate::engine::decide) enum Sent {
@@ -94,10 +95,22 @@ fn fields_of<'e>(
     all
 }
 
+fn max_deliveries(cx: &Cx<'_>, key: &[u8], name: &[u8], pending: &Pending) -> Vec<u8> {
+    let mut reason = MAX_DELIVERIES.to_vec();
+    let group = stream_and_group(cx, key, name).map(|(_, group)| group);
+    if let Some(last) = group.ok().and_then(|group| group.work_or_none().ledger.failure(pending.id)) {
+        reason.extend_from_slice(b": ");
+        reason.extend_from_slice(last);
+        reason.truncate(WORK_TEXT_MAX_BYTES);
+    }
+    reason
+}
+
 /// Sends away what a claim has met that was delivered often enough.
 pub(in crate::engine::decide) fn letter_all(cx: &mut Cx<'_>, key: &[u8], name: &[u8], spent: &[Pending]) {
     for pending in spent {
-        letter(cx, key, name, pending, MAX_DELIVERIES);
+        let reason = max_deliveries(cx, key, name, pending);
+        letter(cx, key, name, pending, &reason);
     }
 }
 

@@ -144,6 +144,41 @@ fn what_was_delivered_often_enough_goes_away() {
 }
 
 #[test]
+fn a_letter_tells_the_last_reason_that_was_given() {
+    let mut world = begun();
+    world.say("XWORK POLICY s g LEASE 1000 MAXDELIVERIES 3 DEADLETTER dlq");
+    world.say("XWORK FAIL s g a 1-0 REASON 'first try'");
+    world.say("XWORK FAIL s g a 2-0 REASON disk");
+    assert_eq!(read(&mut world, "a"), ["1-0", "2-0"]);
+    world.say("XWORK FAIL s g a 1-0 REASON 'card expired'");
+    // A FAIL without one takes nothing back, nor does an end in silence.
+    world.say("XWORK FAIL s g a 2-0");
+    assert_eq!(read(&mut world, "a"), ["1-0", "2-0"]);
+    world.say("XACK s g 3-0");
+    let letters = |world: &mut World| {
+        let reply = world.say("XRANGE dlq - +");
+        reply.split("|_reason|$").skip(1).map(|rest| rest.split('|').nth(1).unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    world.now_ms += 1000;
+    assert_eq!(world.say("XREADGROUP GROUP g b STREAMS s >"), "*-1|");
+    assert_eq!(letters(&mut world), ["max-deliveries: card expired", "max-deliveries: disk"]);
+    let log = world.say("XWORK LOG s g - + OUTCOME dead");
+    assert!(log.contains("|$6|reason|$28|max-deliveries: card expired|"), "{log}");
+    // Another life has reasons of its own, and a long one is cut where texts end.
+    world.say("XWORK REDRIVE dlq");
+    for _ in 0..3 {
+        world.now_ms += 1000;
+        assert_eq!(read(&mut world, "b").len(), 2);
+    }
+    world.say(&format!("XWORK FAIL s g b 2-0 REASON {}", "x".repeat(4096)));
+    world.now_ms += 1000;
+    world.say("XREADGROUP GROUP g b STREAMS s >");
+    // What was given back comes first.
+    let found = letters(&mut world);
+    assert_eq!((found[0].len(), &found[0][..18], &*found[1]), (4096, "max-deliveries: xx", "max-deliveries"));
+}
+
+#[test]
 fn without_a_dead_letter_stream_it_goes_on_hold() {
     let mut world = begun();
     world.say("XWORK POLICY s g MAXDELIVERIES 1");

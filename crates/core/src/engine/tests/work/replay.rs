@@ -27,7 +27,10 @@ fn command(random: &mut Random) -> String {
             let emit = or(random, "EMIT out * k v");
             format!("XWORK DONE {key} g {consumer} {id}{}{digest}{emit}", or(random, &format!("WORK {work}")))
         }
-        14 => format!("XWORK FAIL {key} g {consumer} {id}{}", or(random, "RETRYIN 50")),
+        14 => {
+            let reason = or(random, "REASON why");
+            format!("XWORK FAIL {key} g {consumer} {id}{reason}{}", or(random, "RETRYIN 50"))
+        }
         15 => format!("XWORK FAIL {key} g {consumer} {id} DEAD"),
         16 => format!("XWORK HOLD {key} g IDS 1 {id}"),
         17 => format!("XWORK RELEASE {key} g IDS 1 {id}"),
