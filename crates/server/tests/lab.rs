@@ -183,7 +183,8 @@ fn an_effect_where_nothing_was_to_be_done_is_held() {
 #[test]
 fn a_handler_that_acknowledges_by_itself_is_repaired() {
     let world = World::impel();
-    let handler = "mkdir $IMPEL_EFFECTS/$IMPEL_WORK; echo $IMPEL_STREAM g $IMPEL_ID > new; mv new ask; while test -e ask; do sleep 0.02; done";
+    let handler = "mkdir $IMPEL_EFFECTS/$IMPEL_WORK; echo $IMPEL_STREAM g $IMPEL_ID > new; mv new ask; \
+        while test -e ask; do sleep 0.02; done";
     let child =
         world.tool(&format!("{LAB} ev")).args(["--handler", handler]).stdout(std::process::Stdio::piped()).spawn();
     let mut child = child.unwrap();
