@@ -48,7 +48,8 @@ What must come is written and hashed before anything is asked. Prints a line for
 A handler gets what a command of impel work gets: the entry as a line of JSON on standard input, and IMPEL_STREAM, IMPEL_GROUP,
 IMPEL_CONSUMER, IMPEL_ID, IMPEL_DELIVERY, IMPEL_WORK, IMPEL_FIELD_name. It shows its effect as a file in the directory IMPEL_EFFECTS,
 named $IMPEL_WORK, or that and a point and anything; its content is what the effect is. Exit code 0 means done: the entry is
-acknowledged. It must be that also if the work had been done before.
+acknowledged. It must be that also if the work had been done before. Above 128, as shells say it of a signal, nobody knows.
+CMD stands in the manifest: no password in it.
 
 verify asks no server: it compares all sums, draws every conclusion again from the kept replies and effects, and names what differs.
 --sum is the sum that the run printed: with it made-up replies are found as well.
@@ -56,8 +57,9 @@ verify asks no server: it compares all sums, draws every conclusion again from t
 
 const EXITS: &str = "
 Exit codes: 0 ACCEPT: both books are as they must be; 3 REPAIR: all is known, and the handler is wrong; 4 RERUN: the evidence is not
-whole; 5 HOLD: nobody can say what was done, or the server cannot be relied on; 2 nothing was run (the server, keys that are there,
-DIR); 64 the command line is wrong. Of several decisions the last of these counts. verify: 0 nothing was altered; 1 something was.
+whole; 5 HOLD: nobody can say what was done, or the server cannot be relied on. Of several HOLD counts before RERUN, REPAIR, ACCEPT.
+2 nothing was run (the server, keys that are there, DIR), or the evidence cannot be kept; 64 the command line is wrong.
+verify: 0 nothing was altered; 1 something was; 2 there is nothing to read.
 ";
 
 struct Arguments {
@@ -154,7 +156,9 @@ fn parse(words: &mut Words<'_>) -> Result<Option<Arguments>, String> {
 
 /// Runs the cases: the decision.
 fn experiment(options: &Options, json: bool) -> Result<Decision, Trouble> {
+    let mut manifest = String::new();
     let outcome = run_lab(options, &mut |sum| {
+        sum.clone_into(&mut manifest);
         if !json {
             print(&format!("manifest {sum}\n"));
         }
@@ -164,7 +168,10 @@ fn experiment(options: &Options, json: bool) -> Result<Decision, Trouble> {
         for one in &report.cases {
             print(&format!("{}\n", one.json()));
         }
-        print(&format!("{}\n", report.json()));
+        let mut result = report.json();
+        result["manifest"] = serde_json::Value::from(manifest);
+        result["sum"] = serde_json::Value::from(outcome.sum.as_str());
+        print(&format!("{result}\n"));
     } else {
         print(&page(report));
         print(&format!("evidence in {}, sum {}\n", options.folder.display(), outcome.sum));

@@ -160,8 +160,8 @@ impl Address {
 }
 
 /// The options of [`Address::take`], for `--help`.
-pub const HELP: &str = "\
-  --url URL            redis://[user:password@]host[:port][/db] or unix:///path[?db=N&user=U&pass=P]
+pub const HELP: &str =
+    "  --url URL            redis://[user:password@]host[:port][/db] or unix:///path[?db=N&user=U&pass=P]
                        (default redis://127.0.0.1:6379/0, or what IMPEL_URL in the environment says)
   --host H --port P --socket PATH --user U --pass P --db N    the same in parts
 ";

@@ -54,6 +54,11 @@ fn files(folder: &Path) -> Result<Vec<String>, Trouble> {
         for entry in fs::read_dir(folder.join(&prefix))? {
             let entry = entry?;
             let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+            // What cannot stand in a line of the sums is in the journal, as every effect is.
+            let is_plain = entry.file_name().to_str().is_some_and(|name| !name.contains(char::is_control));
+            if !is_plain && name.starts_with(&format!("{EFFECTS}/")) {
+                continue;
+            }
             let kind = entry.file_type()?;
             if kind.is_dir() {
                 folders.push(format!("{name}/"));

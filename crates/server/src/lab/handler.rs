@@ -13,6 +13,9 @@ use std::time::{Duration, Instant};
 use crate::worker::child::{self, End, Wanted};
 use crate::worker::job::Job;
 
+/// A shell adds this to the number of the signal that ended what it ran.
+const SIGNAL: i32 = 128;
+
 /// What a handler says when it has ended: its exit code, if it has one, and why.
 pub(super) type Word = (Option<i32>, Option<String>);
 
@@ -33,7 +36,7 @@ pub(super) fn command(line: &str, job: &Job<'_>, effects: &Path, limit: Duration
     };
     match child::run(command, job.input(), Wanted::default(), why_stop) {
         End::Done { .. } => (Some(0), None),
-        End::Failed { reason, code } => (code, Some(reason)),
+        End::Failed { reason, code } => (code.filter(|&code| code <= SIGNAL), Some(reason)),
         End::Stopped(reason) => (None, Some(reason)),
         End::Unstartable(what) => (Some(127), Some(format!("sh cannot be run: {what}"))),
     }

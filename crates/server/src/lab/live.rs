@@ -239,7 +239,7 @@ impl Live<'_> {
         let row = self.reply(case, pending).first().and_then(|row| row.items().get(3)).and_then(Reply::int);
         let delivery = row.and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
         let folder = std::path::absolute(self.recorder.effects())?;
-        let mut run = effects::Run {
+        let run = effects::Run {
             case: case.into(),
             work: stream.work.into(),
             entry: stream.entry.into(),
@@ -259,7 +259,6 @@ impl Live<'_> {
         if code == Some(0) {
             self.done.push(case);
         }
-        run.end = Some(end);
         Ok(())
     }
 

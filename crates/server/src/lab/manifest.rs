@@ -128,8 +128,7 @@ impl Terms {
         text += "case\twork\tentry\tstream\tcondition\texpected_state\texpected_work\n";
         for case in &CASES {
             let Case { name, condition, state, work, stream } = case;
-            let [of, entry, key] =
-                stream.map_or(["all"; 3], |stream| [stream.work, stream.entry, stream.name].map(|part| part));
+            let [of, entry, key] = stream.map_or(["all"; 3], |stream| [stream.work, stream.entry, stream.name]);
             text += &format!("{name}\t{of}\t{entry}\t{key}\t{condition}\t{state}\t{work}\n");
         }
         text
@@ -167,7 +166,7 @@ impl Terms {
 mod tests {
     use super::*;
 
-    pub(crate) fn terms() -> Terms {
+    fn terms() -> Terms {
         Terms {
             tool: "impel 0".into(),
             url: "redis://h:1/0".into(),

@@ -12,7 +12,7 @@ use super::identity::Identity;
 use super::manifest::{CASES, Case};
 use super::plan::{CONTROL, DELETED, POSITIVE, REPEAT, STREAMS, Stream, TOO_LONG_MS};
 use crate::client::Reply;
-use crate::client::entry::{Entry, of_read};
+use crate::client::entry::Entry;
 
 /// A case with what was observed.
 pub struct Observed {
@@ -121,14 +121,27 @@ impl Observer<'_> {
         let items = list(self.evidence.reply(case, step)?, &of)?;
         let [_, entries, rest @ ..] = items else { return Err(format!("{of}: the reply is no claim")) };
         let deleted = rest.first().map_or(&[][..], Reply::items);
+        // Before Redis 7.0 what is deleted is nothing in the list.
+        let entries = list(entries, &of)?.iter().filter(|entry| **entry != Reply::Nil);
+        let entries: Option<Vec<Entry>> = entries.map(Entry::read).collect();
+        let entries = entries.ok_or_else(|| format!("{of}: the reply is no claim"))?;
         Ok(Claim {
-            entries: list(entries, &of)?
-                .iter()
-                .filter_map(Entry::read)
-                .filter(|entry| entry.fields.is_some())
-                .collect(),
+            entries: entries.into_iter().filter(|entry| entry.fields.is_some()).collect(),
             deleted: deleted.iter().map(Reply::text).collect(),
         })
+    }
+
+    /// The entries that a read gave.
+    fn given(&self, case: &str, step: &str) -> Result<Vec<Entry>, String> {
+        let of = format!("{case} {step}");
+        let reply = self.evidence.reply(case, step)?;
+        if *reply == Reply::Nil {
+            return Ok(Vec::new());
+        }
+        let streams = list(reply, &of)?.first().map_or(&[][..], Reply::items);
+        let entries = streams.get(1).map_or(Ok(&[][..]), |entries| list(entries, &of))?;
+        let entries: Option<Vec<Entry>> = entries.iter().map(Entry::read).collect();
+        entries.ok_or_else(|| format!("{of}: the reply is no list of entries"))
     }
 
     fn has_claimed(&self, case: &str, step: &str, stream: &Stream) -> Result<bool, String> {
@@ -221,10 +234,9 @@ impl Observer<'_> {
             }
             "C04" => {
                 reached = self.pending("C03", "pending")?.iter().all(|row| row.owner == "c2");
-                let history = of_read(self.evidence.reply(case, "history")?);
+                let history = self.given(case, "history")?;
                 let text = if history.is_empty() { "history_empty" } else { "history_gives_entry" };
-                let given = of_read(self.evidence.reply("C01", "read")?);
-                if given.iter().any(|entry| entry.id == CONTROL.entry && entry.fields.is_some()) {
+                if self.given("C01", "read")?.iter().any(|entry| entry.id == CONTROL.entry && entry.fields.is_some()) {
                     beside = "+payload_still_with_c1";
                 }
                 let rows = self.pending(case, "pending")?;
@@ -313,7 +325,7 @@ impl Observer<'_> {
         let Some(stream) = case.stream else { return Value::Null };
         let rows = self.evidence.reply(case.name, "ledger").map_or(&[][..], Reply::items);
         let row = rows.iter().map(Reply::items).find(|row| row.first().is_some_and(|id| id.text() == stream.entry));
-        let text = |at: usize| row.and_then(|row| row.get(at)).map(Reply::text);
+        let text = |at: usize| row.and_then(|row| row.get(at)).filter(|cell| **cell != Reply::Nil).map(Reply::text);
         match row {
             Some(_) => json!({"work": text(1), "decision": text(2), "reason": text(3), "owner": text(4)}),
             None => Value::Null,
@@ -479,3 +491,6 @@ impl Report {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;
