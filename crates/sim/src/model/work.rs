@@ -575,6 +575,11 @@ impl Book {
         }
     }
 
+    /// What the rows of the ledger say, known still or not.
+    pub fn outcomes(&self) -> impl Iterator<Item = &'static str> {
+        self.rows.iter().map(|row| row.outcome)
+    }
+
     /// Is there a group? Before there is one nothing but making it is answered.
     pub fn is_there(&self) -> bool {
         self.there

@@ -112,6 +112,7 @@ impl Setup {
             ("stream-lag", lag),
             ("stream-node-max-entries", &node_max),
             ("log-retention", &self.retention_s.to_string()),
+            ("enable-debug-command", "yes"),
         ] {
             settings.apply(name.as_bytes(), &[value]).expect("settings there are");
         }

@@ -44,7 +44,10 @@ impl Source {
     pub fn new(seed: u64, setup: &Setup, steps: usize) -> Source {
         let mut random = Random::new(seed ^ 0x51de_0000_0000);
         let generator = Generator::new(random.number(), PROFILE);
-        let families = families::ALL.iter().map(|family| (*random.pick(&[0, 1, 2, 4]), *family)).collect();
+        let mut weigh = |family: &Family| (*random.pick(&[0, 1, 2, 4]), *family);
+        let mut families: Vec<(u64, Family)> = families::ALL.iter().map(&mut weigh).collect();
+        // Drawn by itself: what else a seed means is as it was before there was work.
+        families.push((*Random::new(seed ^ 0x3027_7b01).pick(&[0, 1, 2, 4]), families::WORK));
         let setup = *setup;
         Source::Made(Box::new(Made {
             random,

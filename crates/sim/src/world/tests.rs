@@ -28,6 +28,29 @@ fn some_lives_come_to_a_good_end() {
 }
 
 #[test]
+fn lives_of_every_tempo_and_of_work_are_among_those_of_the_test_command() {
+    let setups = || (0..60).map(Setup::of);
+    for tempo in tempo::TEMPOS {
+        assert!(setups().filter(|setup| setup.tempo == tempo).count() >= 3, "{tempo}");
+    }
+    assert!(setups().filter(|setup| setup.work).count() >= 5);
+}
+
+#[test]
+fn lives_of_work_bring_about_every_outcome() {
+    let mut outcomes = std::collections::BTreeSet::new();
+    let lives = (0..).filter(|seed| Setup::of(*seed).work).take(24);
+    for seed in lives {
+        let setup = Setup::of(seed);
+        let mut world = World::new(seed, &setup, false);
+        world.live(&mut Source::new(seed, &setup, SHORT), None).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+        let model = &world.follower.expect("it is followed").model;
+        outcomes.extend(model.book.as_ref().expect("it is about work").outcomes());
+    }
+    assert_eq!(outcomes.len(), 11, "{outcomes:?}");
+}
+
+#[test]
 fn what_has_come_before_its_connection_was_let_in_is_read() {
     // Lives of two steps: one command arrives while the server still starts, and nothing else happens.
     for seed in [274, 912, 1118, 1771] {

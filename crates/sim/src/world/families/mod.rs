@@ -14,16 +14,12 @@ use crate::random::Random;
 /// Makes a command.
 pub type Family = fn(&mut Random) -> Vec<Vec<u8>>;
 
-/// Every family.
-pub const ALL: &[Family] = &[
-    strings::command,
-    scripts::command,
-    whole::command,
-    server::command,
-    connections::command,
-    subscribers::publish,
-    work::command,
-];
+/// Every family but [`WORK`].
+pub const ALL: &[Family] =
+    &[strings::command, scripts::command, whole::command, server::command, connections::command, subscribers::publish];
+
+/// What is drawn by itself.
+pub const WORK: Family = work::command;
 
 /// Words from text.
 pub fn words(list: &[&str]) -> Vec<Vec<u8>> {
