@@ -36,7 +36,7 @@ pub struct Plan {
 /// What came of it.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// All lives that came to a good end, added up in the order of their seeds.
+    /// All lives that came to a good end, added up.
     pub report: Report,
     /// The same by their tempo.
     pub reports: Reports,
@@ -44,18 +44,48 @@ pub struct Outcome {
     pub failures: Vec<(u64, String)>,
 }
 
+/// What has come of it until now, and who hears of it.
+struct Tally<'a> {
+    outcome: Outcome,
+    told: Instant,
+    out: &'a mut (dyn Write + Send),
+}
+
+impl Tally<'_> {
+    /// Adds a life, and tells of it if it failed or it is time to.
+    fn add(&mut self, seed: u64, life: Result<Report, String>) {
+        // Who reads no more need not be told.
+        match life {
+            Ok(report) => {
+                self.outcome.report.add(&report);
+                self.outcome.reports.add(Tempo::of(seed), &report);
+            }
+            Err(story) => {
+                let _ = writeln!(self.out, "… seed {seed} failed");
+                self.outcome.failures.push((seed, story));
+            }
+        }
+        if self.told.elapsed() < TOLD_EVERY {
+            return;
+        }
+        self.told = Instant::now();
+        let Outcome { report, reports, failures } = &self.outcome;
+        let (lives, failed) = (report.seeds + failures.len() as u64, failures.len());
+        let _ = writeln!(self.out, "… {lives} lives, node-hours: {}; {failed} failed", reports.hours());
+    }
+}
+
 /// Plays lives; tells in `out` how far it is.
 pub fn play(plan: &Plan, out: &mut (dyn Write + Send)) -> Outcome {
     let next = AtomicU64::new(plan.seeds.start);
     let begun = Instant::now();
-    let lives: Mutex<Vec<(u64, Result<Report, String>)>> = Mutex::default();
-    let told = Mutex::new((begun, out));
+    let tally = Mutex::new(Tally { outcome: Outcome::default(), told: begun, out });
     std::thread::scope(|scope| {
         for _ in 0..plan.threads {
             scope.spawn(|| {
                 loop {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
-                    let failed = lives.lock().map_or(0, |lives| lives.iter().filter(|(_, life)| life.is_err()).count());
+                    let failed = tally.lock().map_or(0, |tally| tally.outcome.failures.len());
                     let over = plan.time.is_some_and(|time| begun.elapsed() >= time);
                     if seed >= plan.seeds.end || over || failed >= STORIES_MAX && !plan.count_only {
                         return;
@@ -64,38 +94,13 @@ pub fn play(plan: &Plan, out: &mut (dyn Write + Send)) -> Outcome {
                         continue;
                     }
                     let life = play_seed(seed, plan.steps, !plan.count_only);
-                    let Ok(mut lives) = lives.lock() else { return };
-                    lives.push((seed, life));
-                    tell(&told, &lives);
+                    let Ok(mut tally) = tally.lock() else { return };
+                    tally.add(seed, life);
                 }
             });
         }
     });
-    let mut lives = lives.into_inner().unwrap_or_default();
-    lives.sort_by_key(|(seed, _)| *seed);
-    let mut outcome = Outcome::default();
-    for (seed, life) in lives {
-        match life {
-            Ok(report) => {
-                outcome.report.add(&report);
-                outcome.reports.add(Tempo::of(seed), &report);
-            }
-            Err(story) => outcome.failures.push((seed, story)),
-        }
-    }
+    let mut outcome = tally.into_inner().map(|tally| tally.outcome).unwrap_or_default();
+    outcome.failures.sort_by_key(|(seed, _)| *seed);
     outcome
-}
-
-fn tell(told: &Mutex<(Instant, &mut (dyn Write + Send))>, lives: &[(u64, Result<Report, String>)]) {
-    let Ok(mut told) = told.lock() else { return };
-    if told.0.elapsed() < TOLD_EVERY {
-        return;
-    }
-    told.0 = Instant::now();
-    let mut reports = Reports::default();
-    let good = lives.iter().filter_map(|(seed, life)| Some((*seed, life.as_ref().ok()?)));
-    good.for_each(|(seed, report)| reports.add(Tempo::of(seed), report));
-    let failed = lives.iter().filter(|(_, life)| life.is_err()).count();
-    // Who reads no more need not be told.
-    let _ = writeln!(told.1, "… {} lives, node-hours: {}; {failed} failed", lives.len(), reports.hours());
 }
