@@ -20,7 +20,7 @@ use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
 
-use impel_core::state::decision::{Begun, Books, DECISIONS, Decision, Reason};
+use impel_core::state::decision::{Begun, Books, DECISIONS, Decision, REASONS, Reason};
 use impel_core::state::policy::Evidence;
 use serde_json::{Value, json};
 
@@ -444,13 +444,19 @@ impl<'a> Joining<'a> {
     }
 
     fn add(&mut self, given: &Given, group: &Group, question: &Question, line: &Value) -> Result<(), Trouble> {
-        // All that it may come to is known here; which of them it is comes out when the works meet.
+        // All that it may come to is known here; which of them it is comes out when the works meet. Each takes a number, for the text
+        // of a reason mostly follows from it.
+        let mut texts = Vec::new();
         let verdicts = LANDED.map(|landed| {
             let (reason, own) = judge(given, landed, true, group, question);
-            decided(line, reason, &own).json
+            if own != reason.code() {
+                texts = vec![own];
+            }
+            reason as u8
         });
-        self.entries.push(&given.work, json!([given.id.0, given.id.1, verdicts]).to_string().as_bytes())?;
-        Ok(())
+        let pending = &line["pending"];
+        let short = json!([given.id.0, given.id.1, verdicts, pending, texts]).to_string();
+        Ok(self.entries.push(&given.work, short.as_bytes())?)
     }
 
     fn end(self, sink: &mut dyn Sink, totals: &mut Totals) -> Result<(), Trouble> {
@@ -479,7 +485,14 @@ impl<'a> Joining<'a> {
             let line: Value =
                 serde_json::from_slice(&bytes).map_err(|error| Trouble(format!("a temporary file: {error}")))?;
             let id = |at: usize| line[at].as_u64().unwrap_or(0).to_be_bytes();
-            by_id.push(&[id(0), id(1)].concat(), line[2][landed].to_string().as_bytes())?;
+            let reason = line[2][landed].as_u64().and_then(|number| REASONS.get(usize::try_from(number).ok()?));
+            let reason = *reason.ok_or_else(|| Trouble("a temporary file has changed".into()))?;
+            // Only an entry on hold has a text of its own, and it has one.
+            let own = line[4][0].as_str().filter(|_| reason == Reason::OnHold).unwrap_or(reason.code());
+            let work = work.as_ref().map_or(Value::Null, |(work, _)| value(work));
+            let id_text = id_text((line[0].as_u64().unwrap_or(0), line[1].as_u64().unwrap_or(0)));
+            let whole = json!({"id": id_text, "work": work, "pending": line[3]});
+            by_id.push(&[id(0), id(1)].concat(), decided(&whole, reason, own).json.to_string().as_bytes())?;
         }
         while completion.is_some() {
             let found = take_work(&mut completions, &mut completion)?;

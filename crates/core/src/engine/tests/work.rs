@@ -6,6 +6,7 @@ mod model;
 mod policy;
 mod redrive;
 mod replay;
+mod rows;
 
 use super::*;
 
