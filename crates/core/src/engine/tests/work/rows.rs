@@ -138,7 +138,8 @@ fn every_decision() {
     let ack = "XACK s g 1-0";
     let idempotent = "XWORK POLICY s g LEASE 1000 IDEMPOTENT yes";
     // What was said; the work id; decision and reason; the owner; delivery number and idle ms.
-    let rows: [(&[&str], &str, &str, &str, &str, i64, i64); 18] = [
+    type Case<'a> = (&'a [&'a str], &'a str, &'a str, &'a str, &'a str, i64, i64);
+    let rows: [Case<'_>; 18] = [
         (&[DONE], "w", "ACCEPT", "complete", "", 0, -1),
         (&[ack], "1-0", "UNKNOWN", "no-ledger", "", 0, -1),
         (&[evidence, ack], "1-0", "REPAIR", "acked-without-evidence", "", 0, -1),
