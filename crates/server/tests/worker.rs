@@ -171,11 +171,12 @@ fn a_worker_that_lost_its_entry_does_not_acknowledge_it() {
 fn kill_9_leaves_no_command_running_nor_what_it_started() {
     World::each(|world| {
         world.fill(3);
-        // One that starts another, one that hears no SIGTERM, and one that is over before.
-        let script = "case $IMPEL_ID in 1-0) sleep 60 & echo $! >> pids; echo $$ >> pids; wait;; \
+        // One that starts others, one of them with a group of its own; one that hears no SIGTERM; and one that is never begun.
+        let script = "case $IMPEL_ID in 1-0) sleep 60 & echo $! >> pids; echo $$ >> pids; \
+            setsid sh -c 'echo $$ >> pids; exec sleep 60' & wait;; \
             2-0) trap '' TERM; echo $$ >> pids; while :; do sleep 0.1; done;; *) echo x >> over;; esac";
         let worker = world.start("--consumer c --concurrency 2 --lease 600000", script);
-        until("two run", || world.lines("pids") == 3);
+        until("two run", || world.lines("pids") == 4);
         worker.signal("KILL");
         let (code, _) = worker.end();
         assert_eq!(code, None);

@@ -49,7 +49,7 @@ wrong. Commands that fail do not change it.
 /// Runs it.
 pub fn run(words: &[Vec<u8>]) -> ExitCode {
     if words.first().is_some_and(|word| word == guard::WORD) {
-        return guard::run();
+        return guard::run(words);
     }
     let help = &format!("{HELP}{}{EXITS}", address::HELP);
     let options = match understood(NAME, help, parse(words)) {

@@ -103,6 +103,9 @@ pub(crate) fn run(
     if wanted.line_max.is_some() {
         command.stdout(Stdio::piped());
     }
+    if let Some(guard) = wanted.guard {
+        guard.mark(&mut command);
+    }
     let mut child = match command.spawn() {
         Ok(child) => child,
         Err(error) => return End::Unstartable(error.to_string()),
