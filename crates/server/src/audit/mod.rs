@@ -9,6 +9,7 @@
 
 pub mod bundle;
 pub mod completions;
+mod lines;
 mod page;
 pub mod postgres;
 mod sorter;
