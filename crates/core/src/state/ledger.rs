@@ -250,11 +250,9 @@ impl Ledger {
                     Attempt { began_ms: row.id.ms, delivery: row.delivery, consumer: row.consumer.into(), work },
                 );
             }
-            Outcome::Conflict => {
-                if is_pending() {
-                    self.end_attempt(row.entry);
-                    self.holds.insert(row.entry, CONFLICT.into());
-                }
+            Outcome::Conflict if is_pending() => {
+                self.end_attempt(row.entry);
+                self.holds.insert(row.entry, CONFLICT.into());
             }
             Outcome::Held if is_pending() => {
                 self.holds.insert(row.entry, row.reason.into());

@@ -186,7 +186,7 @@ fn play_round(
         }
         let shared = &mut load.shared;
         scope.spawn(move || shared.drive(tcp, killed));
-        for work in &mut load.work {
+        if let Some(work) = &mut load.work {
             scope.spawn(move || work.drive(tcp, killed));
         }
         if let Some((command, after)) = snapshot {
