@@ -4,13 +4,18 @@
 
 use std::collections::VecDeque;
 
-/// Output of one connection.
+/// Output of one connection: chunks that are full, and the buffer that replies are appended to. Lengths count from the front of
+/// the first of them.
 #[derive(Debug, Default)]
 pub struct Output {
     bytes: Vec<u8>,
-    /// How many of `bytes` have been sent …
+    /// What stands before `bytes`, and how long it is: a client that does not read costs what it does not read, and not twice
+    /// that while one buffer for all of it grows.
+    full: VecDeque<Vec<u8>>,
+    full_bytes: usize,
+    /// How many bytes of the first have been sent …
     sent: usize,
-    /// … and how many may be. `sent <= open <= bytes.len()`.
+    /// … and how many of all may be. `sent <= open <= full_bytes + bytes.len()`.
     open: usize,
     /// Ends of the held stretches behind `open`, each with the position it waits for; ends and positions rise.
     gates: VecDeque<(usize, u64)>,
@@ -18,6 +23,9 @@ pub struct Output {
 
 /// Sent bytes beyond this are cut off while others wait behind them.
 const KEEP_BYTES: usize = 64 * 1024;
+
+/// A buffer that is so long is full.
+const CHUNK_BYTES: usize = 8 << 20;
 
 /// Buffers that no output uses now: who has something to say takes one, and gives it back when all is sent. So a connection
 /// that is silent holds none, and one with long replies does not ask the allocator, and the system, for each of them.
@@ -71,7 +79,10 @@ impl Output {
     #[inline]
     pub fn put(&mut self, bytes: Vec<u8>, gate: u64, durable: u64) -> bool {
         self.bytes = bytes;
-        let end = self.bytes.len();
+        let end = self.full_bytes + self.bytes.len();
+        if self.bytes.len() >= CHUNK_BYTES {
+            self.fill();
+        }
         if end == self.gates.back().map_or(self.open, |&(end, _)| end) {
             // Nothing was appended (the command waits, or its reply is not wanted). A gate at the end of what is open already
             // would outlive the bytes before it, and then count in others.
@@ -88,12 +99,21 @@ impl Output {
         false
     }
 
+    /// Lays the buffer aside. What it took beyond need while it grew is given back.
+    #[cold]
+    fn fill(&mut self) {
+        let mut bytes = std::mem::take(&mut self.bytes);
+        bytes.shrink_to_fit();
+        self.full_bytes += bytes.len();
+        self.full.push_back(bytes);
+    }
+
     /// Puts the buffer back with nothing appended.
     pub fn restore(&mut self, bytes: Vec<u8>) {
         self.bytes = bytes;
     }
 
-    /// The bytes that may leave now.
+    /// The bytes that may leave now, or the first of them: ask again when these were sent.
     pub fn ready(&mut self, durable: u64) -> &[u8] {
         while let Some(&(end, position)) = self.gates.front()
             && position <= durable
@@ -101,7 +121,10 @@ impl Output {
             self.open = end;
             self.gates.pop_front();
         }
-        &self.bytes[self.sent..self.open]
+        match self.full.front() {
+            Some(first) => &first[self.sent..self.open.min(first.len())],
+            None => &self.bytes[self.sent..self.open],
+        }
     }
 
     /// The newest position that something here waits for; 0 = nothing waits.
@@ -113,23 +136,36 @@ impl Output {
     pub fn advance(&mut self, n: usize, spares: &mut Spares) {
         self.sent += n;
         assert!(self.sent <= self.open, "only what may leave can have been sent");
-        if self.sent == self.bytes.len() {
+        if let Some(first) = self.full.front() {
+            assert!(self.sent <= first.len(), "no more than what was handed out can have been sent");
+            if self.sent == first.len() {
+                self.full_bytes -= self.sent;
+                self.full.pop_front();
+                self.cut_sent();
+            }
+        } else if self.sent == self.bytes.len() {
             assert!(self.gates.is_empty(), "what waits has bytes");
             (self.sent, self.open) = (0, 0);
             spares.keep(std::mem::take(&mut self.bytes));
         } else if self.sent >= KEEP_BYTES && self.sent * 2 >= self.bytes.len() {
             self.bytes.drain(..self.sent);
-            self.open -= self.sent;
-            for (end, _) in &mut self.gates {
-                *end -= self.sent;
-            }
-            self.sent = 0;
+            self.cut_sent();
         }
     }
 
-    /// Bytes that have not been sent, held or not. None while the buffer is taken: a client may ask about itself.
+    /// What was sent is not at the front any more.
+    fn cut_sent(&mut self) {
+        self.open -= self.sent;
+        for (end, _) in &mut self.gates {
+            *end -= self.sent;
+        }
+        self.sent = 0;
+    }
+
+    /// Bytes that have not been sent, held or not. Those of the buffer are left out while it is taken: a client may ask about
+    /// itself.
     pub fn len(&self) -> usize {
-        self.bytes.len().saturating_sub(self.sent)
+        (self.full_bytes + self.bytes.len()).saturating_sub(self.sent)
     }
 
     /// Nothing left to send?
@@ -139,7 +175,7 @@ impl Output {
 
     /// Memory taken, in bytes.
     pub fn capacity(&self) -> usize {
-        self.bytes.capacity()
+        self.bytes.capacity() + self.full.iter().map(Vec::capacity).sum::<usize>()
     }
 }
 
@@ -183,6 +219,40 @@ mod tests {
         assert_eq!(output.ready(1).len(), KEEP_BYTES);
         assert_eq!(output.len(), KEEP_BYTES + 3);
         assert!(output.ready(2).ends_with(b"xend"));
+    }
+
+    /// What nobody reads takes as much memory as it is, and leaves in order behind its gates.
+    #[test]
+    fn a_long_backlog_is_held_in_chunks() {
+        let (mut output, mut spares) = (Output::default(), Spares::default());
+        let piece = "x".repeat(3 << 20);
+        for n in 1..=10 {
+            reply(&mut output, &piece, n, 0);
+            reply(&mut output, &n.to_string(), n, 0);
+        }
+        let all = 10 * piece.len() + 11;
+        assert_eq!(output.len(), all);
+        assert!(output.capacity() < all + CHUNK_BYTES, "{} bytes for {all}", output.capacity());
+        assert_eq!(output.ready(0), b"");
+        let mut sent = Vec::new();
+        for durable in [4, 4, 9, 10] {
+            let before = sent.len();
+            loop {
+                let ready = output.ready(durable);
+                let n = ready.len().min(1_000_003);
+                if n == 0 {
+                    break;
+                }
+                sent.extend_from_slice(&ready[..n]);
+                output.advance(n, &mut spares);
+            }
+            let digits = if durable == 10 { 11 } else { durable as usize };
+            assert_eq!(sent.len(), durable as usize * piece.len() + digits, "from {before} on");
+            assert_eq!(output.len(), all - sent.len());
+        }
+        assert!(output.is_empty() && output.last_gate() == 0 && output.capacity() == 0);
+        let expected: String = (1..=10).map(|n| format!("{piece}{n}")).collect();
+        assert!(sent == expected.as_bytes());
     }
 
     #[test]

@@ -4,8 +4,7 @@
 
 use std::error::Error;
 use std::fmt;
-use std::fs;
-use std::io::Read;
+use std::io;
 use std::path::Path;
 
 use impel_core::engine::acl;
@@ -13,6 +12,7 @@ use impel_core::settings::text::{self, Directive};
 use impel_core::settings::{self, Applied, Settings};
 
 use crate::cli;
+use crate::disk;
 
 /// How deep `include` may go.
 const INCLUDE_DEPTH_MAX: usize = 16;
@@ -42,6 +42,8 @@ pub struct Start {
 pub enum ConfigError {
     /// A file could not be read.
     File {
+        /// What it is.
+        kind: &'static str,
         /// The file.
         file: String,
         /// Why not.
@@ -59,7 +61,13 @@ pub enum ConfigError {
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ConfigError::File { file, source } => write!(f, "cannot read the configuration file {file}: {source}"),
+            ConfigError::File { kind, file, source } => {
+                write!(f, "cannot read the {kind} {file}: {source}")?;
+                match source.kind() {
+                    io::ErrorKind::PermissionDenied => write!(f, " ({})", disk::MUST_READ),
+                    _ => Ok(()),
+                }
+            }
             ConfigError::Wrong { place, what } => write!(f, "{place}: {what} (impel --help lists the settings)"),
         }
     }
@@ -158,7 +166,11 @@ impl Reading {
 
     /// Takes the users of the ACL file.
     fn users(&mut self, file: &str) -> Result<(), ConfigError> {
-        let bytes = fs::read(file).map_err(|source| ConfigError::File { file: file.into(), source })?;
+        let bytes = disk::read_text_file(Path::new(file)).map_err(|source| ConfigError::File {
+            kind: "file of users (aclfile)",
+            file: file.into(),
+            source,
+        })?;
         let users = acl::users_of_file(&bytes)
             .map_err(|(line, what)| ConfigError::Wrong { place: format!("{file}:{line}"), what })?;
         users.iter().try_for_each(|(line, words)| {
@@ -168,12 +180,12 @@ impl Reading {
     }
 
     fn file(&mut self, file: &str, depth: usize) -> Result<(), ConfigError> {
-        let unreadable = |source| ConfigError::File { file: file.into(), source };
-        let mut bytes = Vec::new();
-        match file {
-            "-" => std::io::stdin().read_to_end(&mut bytes).map(|_| ()).map_err(unreadable)?,
-            file => bytes = fs::read(Path::new(file)).map_err(unreadable)?,
-        }
+        let bytes = match file {
+            "-" => disk::read_text(io::stdin()),
+            file => disk::read_text_file(Path::new(file)),
+        };
+        let bytes =
+            bytes.map_err(|source| ConfigError::File { kind: "configuration file", file: file.into(), source })?;
         let place = |line: usize| format!("{file}:{line}");
         let directives = text::parse_file(&bytes)
             .map_err(|error| ConfigError::Wrong { place: place(error.position), what: error.to_string() })?;

@@ -13,7 +13,7 @@ pub mod fake;
 use std::error::Error;
 use std::fmt;
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -267,6 +267,7 @@ impl fmt::Display for DiskError {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                 write!(f, " (make room on this volume, then start again)")
             }
+            io::ErrorKind::PermissionDenied if READING.contains(&self.action) => write!(f, " ({MUST_READ})"),
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
                 write!(f, " (the user that runs the server must be able to write here)")
             }
@@ -274,6 +275,13 @@ impl fmt::Display for DiskError {
         }
     }
 }
+
+/// Actions of a [`DiskError`] that need the right to read, if only that.
+const READING: [&str; 3] = ["open", "read", "list"];
+
+/// What to do about a file that must not be read.
+pub(crate) const MUST_READ: &str =
+    "the user that runs this must be able to read it, and a server to write it: see who owns it, chown";
 
 impl Error for DiskError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
@@ -431,13 +439,44 @@ impl fmt::Debug for DataDir {
 /// How often a file is read anew that shrinks meanwhile: a segment does when it is closed, once.
 const READINGS_MAX: u32 = 3;
 
+/// A kind of file that is read whole, with the length of the largest that is ever written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kind {
+    /// What it is, with its article.
+    pub name: &'static str,
+    /// Its greatest length.
+    pub max_bytes: u64,
+}
+
+/// Notes: identity, gaps.
+const NOTE: Kind = Kind { name: "such a file", max_bytes: 16 << 20 };
+
+/// A file that is longer than any of its kind: no memory is taken for it.
+fn too_long(len_bytes: u64, kind: Kind) -> io::Error {
+    let Kind { name, max_bytes } = kind;
+    let what = format!(
+        "it is {len_bytes} bytes long, and {name} at most {max_bytes}: no server wrote it like this. Put the right file in its place, \
+         or move it to another directory"
+    );
+    io::Error::new(io::ErrorKind::FileTooLarge, what)
+}
+
 /// Reads a whole file into `bytes`, though a server may cut it to the length in use meanwhile.
-pub(crate) fn read_whole(file: &dyn DiskFile, path: &Path, bytes: &mut Vec<u8>) -> Result<(), DiskError> {
+pub(crate) fn read_whole(file: &dyn DiskFile, path: &Path, kind: Kind, bytes: &mut Vec<u8>) -> Result<(), DiskError> {
     let mut readings = 0;
     loop {
         readings += 1;
         let len_bytes = file.len_bytes().map_err(DiskError::at("read", path))?;
-        bytes.resize(usize::try_from(len_bytes).expect("a file that can be written has a length in memory"), 0);
+        if len_bytes > kind.max_bytes {
+            return Err(DiskError::at("read", path)(too_long(len_bytes, kind)));
+        }
+        let len = usize::try_from(len_bytes).expect("the greatest length of a file fits into memory");
+        if bytes.capacity() < len {
+            // Memory that is zero already and was never touched: the old is not copied, nothing is written twice.
+            *bytes = vec![0; len];
+        } else {
+            bytes.resize(len, 0);
+        }
         match file.read_at(0, bytes) {
             Ok(()) => return Ok(()),
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && readings < READINGS_MAX => {}
@@ -454,8 +493,26 @@ pub(crate) fn read_note(disk: &dyn Disk, path: &Path) -> Result<Option<String>, 
         Err(error) => return Err(DiskError::at("open", path)(error)),
     };
     let mut bytes = Vec::new();
-    read_whole(&*file, path, &mut bytes)?;
+    read_whole(&*file, path, NOTE, &mut bytes)?;
     Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+/// Bytes of a text for people (configuration, users), or of what comes from a pipe in its place.
+const TEXT_MAX_BYTES: u64 = 64 << 20;
+
+/// Reads a text for people from wherever it comes, to its end.
+pub(crate) fn read_text(source: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    source.take(TEXT_MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > TEXT_MAX_BYTES {
+        true => Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it is longer than {} bytes", TEXT_MAX_BYTES))),
+        false => Ok(bytes),
+    }
+}
+
+/// The same from a file.
+pub(crate) fn read_text_file(path: &Path) -> io::Result<Vec<u8>> {
+    read_text(File::open(path)?)
 }
 
 /// Puts a text into a small file: after a crash it holds this or what it held before.
@@ -498,6 +555,39 @@ pub(crate) fn remove_unfinished(disk: &dyn Disk, dir: &Path) -> Result<usize, Di
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_memory_is_taken_for_a_file_that_is_longer_than_any_of_its_kind() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sparse");
+        let file = File::create(&path).unwrap();
+        let kind = Kind { name: "a segment", max_bytes: 100 };
+        let mut bytes = Vec::new();
+        file.set_len(100).unwrap();
+        read_whole(&*RealDisk.open(&path).unwrap(), &path, kind, &mut bytes).unwrap();
+        file.set_len(2 << 40).unwrap();
+        let error = read_whole(&*RealDisk.open(&path).unwrap(), &path, kind, &mut bytes).unwrap_err().to_string();
+        assert!(error.contains(&*path.display().to_string()) && error.contains("2199023255552 bytes long"), "{error}");
+        assert!(bytes.capacity() < 1000);
+        let error = read_note(&RealDisk, &path).unwrap_err().to_string();
+        assert!(error.contains("2199023255552 bytes long"), "{error}");
+        let error = read_text_file(&path).unwrap_err().to_string();
+        assert_eq!(error, format!("it is longer than {TEXT_MAX_BYTES} bytes"));
+    }
+
+    #[test]
+    fn what_must_not_be_read_is_told_from_what_must_not_be_written() {
+        let denied =
+            |action| DiskError::at(action, Path::new("/data/x"))(io::ErrorKind::PermissionDenied.into()).to_string();
+        for action in READING {
+            let told = denied(action);
+            assert!(
+                told.starts_with(&format!("cannot {action} /data/x: ")) && told.contains("be able to read"),
+                "{told}"
+            );
+        }
+        assert!(denied("create").contains("be able to write"));
+    }
 
     #[test]
     fn names_are_positions() {

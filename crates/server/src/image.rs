@@ -12,14 +12,13 @@ use impel_core::snapshot;
 use impel_core::state::codec::{Corrupt, Reader};
 use impel_core::state::keyspace::Captured;
 
+use crate::snapshots::CHUNK_MAX_BYTES;
+
 const WHOLE: u8 = 0;
 const PIECE: u8 = 1;
 
 /// A chunk is given away when it has this size.
 const CHUNK_BYTES: usize = 64 * 1024;
-
-/// No chunk is larger than this.
-const CHUNK_MAX_BYTES: usize = 64 << 20;
 
 /// Puts keys into chunks.
 #[derive(Debug)]

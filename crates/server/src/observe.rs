@@ -15,6 +15,7 @@ use impel_core::settings::{AppendFsync, Settings};
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::clock::Stopwatch;
+use crate::disk::read_text_file;
 use crate::memory;
 
 /// Unpredictable bits.
@@ -170,7 +171,7 @@ impl Host for Observed {
     }
 
     fn read_acl_file(&self, path: &str) -> Result<Vec<u8>, String> {
-        fs::read(path).map_err(|error| error.to_string())
+        read_text_file(Path::new(path)).map_err(|error| error.to_string())
     }
 
     fn write_acl_file(&self, path: &str, bytes: &[u8]) -> Result<(), String> {

@@ -13,6 +13,7 @@ use impel_core::engine::Engine;
 
 use crate::calendar::timestamp;
 use crate::disk::{DataDir, DiskError};
+use crate::log::gaps;
 use crate::log::inspect::{self, Header, Piece, Segment};
 use crate::log::{OpenError, Refusal};
 use crate::snapshots::{self, SnapshotError, SnapshotInfo};
@@ -60,7 +61,9 @@ pub enum RestoreError {
         /// The earliest moment that can be restored, if there is one.
         earliest: Option<Earliest>,
     },
-    /// The log is damaged, or has a gap, before the moment is reached.
+    /// The moment lies in a part of the past that is not there.
+    Gap(Gap),
+    /// The log is damaged before the moment is reached.
     Damaged {
         /// The segment.
         path: PathBuf,
@@ -86,6 +89,72 @@ pub struct Earliest {
     pub now_ms: Option<u64>,
 }
 
+/// A part of the past that is not there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Gap {
+    /// What was asked for.
+    pub moment: Moment,
+    /// Why it is not there.
+    pub why: Lack,
+    /// The last state before it.
+    pub from: Edge,
+    /// The first one behind it that is known of.
+    pub to: Edge,
+    /// The first one behind it that can be restored.
+    pub resumed: Option<Edge>,
+}
+
+/// Why a part of the past is not there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lack {
+    /// The server kept no log.
+    NoLog,
+    /// The server had let it go before it was copied.
+    LetGo,
+    /// It was there once.
+    Missing,
+}
+
+/// An end of a gap.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Edge {
+    /// Its log position.
+    pub position: u64,
+    /// Its time in Unix ms, where it is known.
+    pub now_ms: Option<u64>,
+}
+
+impl fmt::Display for Edge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.now_ms {
+            Some(now_ms) => write!(f, "{} (position {})", timestamp(now_ms), self.position),
+            None => write!(f, "position {}", self.position),
+        }
+    }
+}
+
+impl fmt::Display for Gap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Gap { moment, why, from, to, resumed } = self;
+        write!(f, "{moment} lies in a gap: from {from} to {to} ")?;
+        match why {
+            Lack::NoLog => write!(f, "nothing was logged (the server ran with appendonly no)")?,
+            Lack::LetGo => write!(
+                f,
+                "the server had let go of the log before `impel backup` copied it (see its setting log-retention)"
+            )?,
+            Lack::Missing => {
+                write!(f, "the log, which was there once, is missing: bring it back, or see what `impel check` says")?
+            }
+        }
+        write!(f, ". The nearest moment that can be restored is {from}")?;
+        match resumed {
+            Some(edge) => write!(f, ", or then {edge}"),
+            None => Ok(()),
+        }
+    }
+}
+
 impl fmt::Display for RestoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -98,6 +167,7 @@ impl fmt::Display for RestoreError {
                     _ => write!(f, ", and holds no whole snapshot"),
                 }
             }
+            RestoreError::Gap(gap) => gap.fmt(f),
             RestoreError::Damaged { path, offset, position } => write!(
                 f,
                 "{} cannot be read on at byte {offset} (log position {position}), before that moment is reached: ask for an \
@@ -148,11 +218,13 @@ pub fn read(dir: &Arc<DataDir>, moment: Moment, engine: &mut Engine) -> Result<R
     {
         return Err(RestoreError::Refused(refusal));
     }
-    let base = base(dir, moment)?;
+    // Snapshots first: the log that is there afterwards reaches each of them.
+    let positions = snapshots::list(dir)?;
+    let base = base(dir, &positions, moment)?;
     let starts = inspect::starts(dir)?;
     let from = base.as_ref().map_or(0, |info| info.position);
     if base.is_none() && starts.first() != Some(&0) {
-        return Err(RestoreError::TooEarly { moment, earliest: earliest(dir)? });
+        return Err(RestoreError::TooEarly { moment, earliest: earliest(dir, &positions)? });
     }
     if let Some(info) = &base {
         startup::restore(dir, info.position, engine)?;
@@ -166,6 +238,9 @@ pub fn read(dir: &Arc<DataDir>, moment: Moment, engine: &mut Engine) -> Result<R
             restored.is_end = false;
             break;
         }
+        if start > restored.position {
+            break;
+        }
         let segment = Segment::read(dir, start, bytes)?;
         let is_last = index + 1 == starts.len();
         if !follow(dir, &segment, is_last, moment, engine, &mut restored)? {
@@ -174,12 +249,60 @@ pub fn read(dir: &Arc<DataDir>, moment: Moment, engine: &mut Engine) -> Result<R
         }
         bytes = segment.into_bytes();
     }
+    if restored.is_end
+        && moment != Moment::Position(restored.position)
+        && restored.now_ms.is_none_or(|now_ms| moment != Moment::Time(now_ms))
+        && let Some(gap) = gap(dir, &positions, &starts, moment, &restored)?
+    {
+        return Err(RestoreError::Gap(gap));
+    }
     Ok(restored)
 }
 
+/// The gap between what was followed and the next thing that there is, if there is anything behind it.
+fn gap(
+    dir: &DataDir,
+    positions: &[u64],
+    starts: &[u64],
+    moment: Moment,
+    restored: &Restored,
+) -> Result<Option<Gap>, RestoreError> {
+    let is_behind = |position: &&u64| **position > restored.position;
+    let segment = starts.iter().find(is_behind).copied();
+    let snapshot = positions.iter().find(is_behind).copied();
+    let Some(position) = segment.into_iter().chain(snapshot).min() else { return Ok(None) };
+    let mut to = Edge { position, now_ms: None };
+    let mut why = Lack::Missing;
+    if snapshot == Some(position) {
+        match snapshots::read(dir, position) {
+            Ok(reader) => {
+                to.now_ms = Some(reader.now_ms());
+                if !reader.with_log() {
+                    why = Lack::NoLog;
+                }
+            }
+            Err(SnapshotError::Disk(error)) => return Err(error.into()),
+            Err(_) => {}
+        }
+    }
+    if to.now_ms.is_none() && segment == Some(position) {
+        to.now_ms = Segment::read(dir, position, Vec::new())?.pieces().find_map(|piece| match piece {
+            Piece::Frame { now_ms, .. } => Some(now_ms),
+            Piece::Damage { .. } => None,
+        });
+    }
+    if gaps::known(dir)?.iter().any(|&(from, to)| from <= restored.position && position <= to) {
+        why = Lack::LetGo;
+    }
+    let behind: Vec<u64> = positions.iter().copied().filter(|&at| at >= position).collect();
+    let resumed = earliest(dir, &behind)?.map(|it| Edge { position: it.position, now_ms: it.now_ms });
+    let from = Edge { position: restored.position, now_ms: restored.now_ms };
+    Ok(Some(Gap { moment, why, from, to, resumed }))
+}
+
 /// The newest whole snapshot of the moment or before.
-fn base(dir: &DataDir, moment: Moment) -> Result<Option<SnapshotInfo>, RestoreError> {
-    for position in snapshots::list(dir)?.into_iter().rev() {
+fn base(dir: &DataDir, positions: &[u64], moment: Moment) -> Result<Option<SnapshotInfo>, RestoreError> {
+    for &position in positions.iter().rev() {
         // The header first: a snapshot that is too new need not be read.
         match snapshots::read(dir, position) {
             Ok(reader) if !moment.includes(position, reader.now_ms()) => continue,
@@ -196,8 +319,9 @@ fn base(dir: &DataDir, moment: Moment) -> Result<Option<SnapshotInfo>, RestoreEr
     Ok(None)
 }
 
-fn earliest(dir: &DataDir) -> Result<Option<Earliest>, RestoreError> {
-    for position in snapshots::list(dir)? {
+/// The first of these snapshots that is whole.
+fn earliest(dir: &DataDir, positions: &[u64]) -> Result<Option<Earliest>, RestoreError> {
+    for &position in positions {
         match snapshots::check(dir, position) {
             Ok(info) => return Ok(Some(Earliest { position, now_ms: Some(info.now_ms) })),
             Err(SnapshotError::Disk(error)) => return Err(error.into()),
@@ -217,7 +341,7 @@ fn follow(
     restored: &mut Restored,
 ) -> Result<bool, RestoreError> {
     let damaged = |offset, position| RestoreError::Damaged { path: segment.path.clone(), offset, position };
-    if segment.header != Header::Good || segment.start > restored.position {
+    if segment.header != Header::Good {
         return Err(damaged(0, restored.position));
     }
     for piece in segment.pieces() {
@@ -244,7 +368,6 @@ fn follow(
             }
         }
     }
-    // Of a gap the next segment tells.
     Ok(true)
 }
 
@@ -255,3 +378,6 @@ fn refusal(dir: &DataDir) -> Result<Option<Refusal>, RestoreError> {
         Err(OpenError::Disk(error)) => Err(error.into()),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -37,6 +37,9 @@ const FOOTER_BYTES: usize = 28;
 /// Extension of a snapshot's name.
 const SNAPSHOT: &str = "snap";
 
+/// No chunk is longer than this, and no memory is taken for one that says it is.
+pub const CHUNK_MAX_BYTES: usize = 64 << 20;
+
 /// Bytes collected before they are written.
 const BUFFER_BYTES: usize = 256 * 1024;
 
@@ -210,12 +213,13 @@ pub fn create(dir: &Arc<DataDir>, position: u64, now_ms: u64, with_log: bool) ->
 }
 
 impl SnapshotWriter {
-    /// Appends a chunk: at most `u32::MAX` bytes, which reading will need in memory at once. An empty one is left out.
+    /// Appends a chunk: at most [`CHUNK_MAX_BYTES`], which reading will need in memory at once. An empty one is left out.
     pub fn write_chunk(&mut self, chunk: &[u8]) -> Result<(), SnapshotError> {
         if chunk.is_empty() {
             return Ok(());
         }
-        let len_bytes = u32::try_from(chunk.len()).expect("a snapshot chunk is shorter than 4 GiB");
+        assert!(chunk.len() <= CHUNK_MAX_BYTES, "a chunk that reading would refuse");
+        let len_bytes = chunk.len() as u32;
         self.buffer.extend_from_slice(&len_bytes.to_le_bytes());
         self.buffer.extend_from_slice(&chunk_crc(self.position, self.tally.chunks, chunk).to_le_bytes());
         self.tally.add(chunk);
@@ -406,6 +410,9 @@ impl SnapshotReader {
         if u64::from(len_bytes) > self.len_bytes - self.offset - CHUNK_HEADER_BYTES as u64 {
             return Err(self.damaged("a chunk is longer than the file"));
         }
+        if len_bytes as usize > CHUNK_MAX_BYTES {
+            return Err(self.damaged("a chunk is longer than any that is written"));
+        }
         let mut chunk = std::mem::take(&mut self.chunk);
         chunk.resize(len_bytes as usize, 0);
         let chunk_at = self.offset + CHUNK_HEADER_BYTES as u64;
@@ -476,7 +483,7 @@ pub fn salvage(
         }
         file.read_at(offset, &mut header).map_err(DiskError::at("read", &path))?;
         let chunk_bytes = u32_at(&header, 0);
-        if chunk_bytes == 0 || u64::from(chunk_bytes) > len_bytes - chunk_at {
+        if chunk_bytes == 0 || u64::from(chunk_bytes) > (len_bytes - chunk_at).min(CHUNK_MAX_BYTES as u64) {
             salvage.is_all = chunk_bytes == 0 && len_bytes - offset == FOOTER_BYTES as u64;
             return Ok(salvage);
         }

@@ -6,6 +6,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -96,10 +97,12 @@ impl Opened {
 /// Takes the directory of the settings, if anything is or may be kept there.
 pub fn take_dir(disk: &Arc<dyn Disk>, settings: &Settings) -> Result<Option<Arc<DataDir>>, StartupError> {
     let path = Path::new(&settings.dir);
-    let wanted = settings.appendonly
-        || !settings.save.is_empty()
-        || path.join("log").is_dir()
-        || path.join("snapshots").is_dir();
+    // What may not be looked at is for the opening to complain of, and never taken for nothing.
+    let may_hold = |part: &str| match path.join(part).metadata() {
+        Ok(found) => found.is_dir(),
+        Err(error) => !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory),
+    };
+    let wanted = settings.appendonly || !settings.save.is_empty() || may_hold("log") || may_hold("snapshots");
     if !wanted {
         return Ok(None);
     }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use support::{IMPEL, Server, info};
+use support::{IMPEL, Server, free_port, info};
 
 /// Exit code and everything that was printed.
 fn impel(words: &[&str]) -> (i32, String) {
@@ -210,8 +210,82 @@ fn a_gap_between_copies_is_told_and_harms_nothing() {
     refused(
         &["restore", text(&copy), text(&folder.path().join("other")), "--position", &in_the_gap],
         2,
-        "cannot be read on",
+        "the server had let go of the log before `impel backup` copied it",
     );
+}
+
+/// What a server did while it kept no log is in its snapshots alone.
+#[test]
+fn a_time_without_a_log_is_told_from_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let run = |appendonly: &str, from: u64| {
+        let server =
+            Server::start(folder.path(), &["--appendonly", appendonly, "--save", "", "--log-retention", "3600"]);
+        write(&server, from, from + 9);
+        let mut client = server.client();
+        thread::sleep(Duration::from_millis(5));
+        let time = client.ask(&["TIME"]);
+        let time = format!("{}.{:0>6}", time.array()[0].text(), time.array()[1].text());
+        thread::sleep(Duration::from_millis(5));
+        client.ask(&["SAVE"]);
+        server.stop();
+        time
+    };
+    let times = [run("yes", 1), run("no", 11), run("no", 21), run("yes", 31)];
+    let restore = |name: &str, time: &str| {
+        let new = folder.path().join(name);
+        (impel(&["restore", text(&data), text(&new), "--at", time]), new)
+    };
+    for at in [1, 2] {
+        let ((code, printed), _) = restore("gap", &times[at]);
+        assert!(code == 2 && printed.contains("nothing was logged (the server ran with appendonly no)"), "{printed}");
+        // What is named can be had.
+        let nearest = printed.rsplit("or then ").next().unwrap().split(' ').next().unwrap();
+        let ((code, printed), new) = restore(&format!("named{at}"), nearest);
+        assert_eq!((code, entries(&new).0), (0, at as u64 * 10 + 10), "{nearest}: {printed}");
+    }
+    let ((code, _), new) = restore("logged", &times[3]);
+    assert_eq!((code, entries(&new).0), (0, 40));
+}
+
+/// Files that are no files of a data directory by their length alone, and what is said to it.
+#[test]
+fn a_huge_file_is_named_and_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &[]);
+    write(&server, 1, 10);
+    let data = folder.path().join("data");
+    server.stop();
+    let segment = fs::read_dir(data.join("log")).unwrap().next().unwrap().unwrap().path();
+    let (copy, new) = (folder.path().join("copy"), folder.path().join("new"));
+    let file = fs::OpenOptions::new().write(true).open(&segment).unwrap();
+    let len_bytes = file.metadata().unwrap().len();
+    file.set_len(2 << 40).unwrap();
+    let why = format!("{}: it is 2199023255552 bytes long", segment.display());
+    refused(&["check", text(&data)], 2, &why);
+    refused(&["backup", text(&data), text(&copy)], 2, &why);
+    refused(&["restore", text(&data), text(&new)], 2, &why);
+    refused(&["--dir", text(&data), "--bind", "127.0.0.1", "--port", &free_port().to_string()], 1, &why);
+    file.set_len(len_bytes).unwrap();
+    assert_eq!(entries(&data), (10, 10));
+    let identity = fs::OpenOptions::new().write(true).open(data.join("identity")).unwrap();
+    identity.set_len(2 << 40).unwrap();
+    refused(&["backup", text(&data), text(&copy)], 2, "identity: it is 2199023255552 bytes long");
+    let config = folder.path().join("huge.conf");
+    fs::File::create(&config).unwrap().set_len(2 << 40).unwrap();
+    refused(&[text(&config)], 1, "huge.conf: it is longer than 67108864 bytes");
+    refused(&["--aclfile", text(&config)], 1, "cannot read the file of users (aclfile)");
+}
+
+#[test]
+fn words_that_are_no_command_line() {
+    refused(&["chekc", "x"], 64, "there is no command chekc, and no configuration file of that name; is check meant?");
+    refused(&["check", ""], 64, "an empty path was given for DIR");
+    refused(&["check", "x", "--repair", ""], 64, "an empty path was given for NEWDIR");
+    refused(&["backup", "", "x"], 64, "an empty path was given for DIR");
+    refused(&["restore", "x", ""], 64, "an empty path was given for NEWDIR");
+    refused(&[""], 64, "an empty word");
 }
 
 /// Where the log before the gap ends, as `impel check` tells.

@@ -477,7 +477,9 @@ fn text_of(word: &[u8]) -> Result<&str, String> {
 }
 
 fn set_bind(settings: &mut Settings, words: &[&[u8]], _: Origin) -> Result<(), String> {
-    settings.bind = words.iter().map(|word| text_of(word).map(str::to_owned)).collect::<Result<_, _>>()?;
+    // What stands between spaces, also of a word that was quoted: so they are shown again, and no address has one.
+    let words: Vec<&str> = words.iter().map(|word| text_of(word)).collect::<Result<_, _>>()?;
+    settings.bind = words.iter().flat_map(|word| word.split_ascii_whitespace()).map(str::to_owned).collect();
     Ok(())
 }
 

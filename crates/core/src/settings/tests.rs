@@ -217,6 +217,8 @@ fn applying_at_the_start() {
     let mut settings = Settings::default();
     assert_eq!(settings.apply(b"PORT", &["7000"]), Ok(Applied::Honoured("port")));
     assert_eq!(settings.apply(b"unixsocketperm", &["700"]), Ok(Applied::Honoured("unixsocketperm")));
+    assert_eq!(settings.apply(b"bind", &["127.0.0.1", " -::1  10.0.0.1 "]), Ok(Applied::Honoured("bind")));
+    assert_eq!(settings.bind, ["127.0.0.1", "-::1", "10.0.0.1"], "quoted or not");
     assert_eq!(settings.apply(b"bind", &["127.0.0.1", "::1"]), Ok(Applied::Honoured("bind")));
     assert_eq!(settings.apply(b"hash-max-ziplist-value", &["9"]), Ok(Applied::Known("hash-max-listpack-value")));
     assert_eq!(settings.apply(b"replicaof", &["no", "one"]), Ok(Applied::Known("replicaof")));

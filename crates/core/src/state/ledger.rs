@@ -77,8 +77,7 @@ pub struct Ledger {
     last_id: StreamId,
     /// Completions by their work, and what settles entries by these.
     index: Index,
-    /// Work ids in contradiction, with the number of the row that says so.
-    conflicts: BTreeMap<Box<[u8]>, u64>,
+    conflicts: Conflicts,
     /// Pending entries that are being worked on, or were when they were heard of last.
     attempts: BTreeMap<StreamId, Attempt>,
     /// The same by their work, where that is not the entry's own.
@@ -247,6 +246,7 @@ impl Ledger {
         self.last_id = row.id;
         let number = self.rows.push(row);
         row.hashes().for_each(|hash| self.index.insert(hash, number));
+        note_conflict(&mut self.conflicts, number, row);
         match row.outcome {
             Outcome::Begun if is_pending() => {
                 let work = match row.work {
@@ -258,12 +258,9 @@ impl Ledger {
                     Attempt { began_ms: row.id.ms, delivery: row.delivery, consumer: row.consumer.into(), work },
                 );
             }
-            Outcome::Conflict => {
-                self.conflicts.insert(row.work.text().into(), number);
-                if is_pending() {
-                    self.end_attempt(row.entry);
-                    self.holds.insert(row.entry, CONFLICT.into());
-                }
+            Outcome::Conflict if is_pending() => {
+                self.end_attempt(row.entry);
+                self.holds.insert(row.entry, CONFLICT.into());
             }
             Outcome::Held if is_pending() => {
                 self.holds.insert(row.entry, row.reason.into());
@@ -272,7 +269,6 @@ impl Ledger {
                 self.holds.remove(&row.entry);
                 self.failures.remove(&row.entry);
                 self.end_attempt(row.entry);
-                self.conflicts.remove(&*row.work.text());
             }
             Outcome::Completed => self.end_attempt(row.entry),
             Outcome::Failed => {
@@ -401,7 +397,7 @@ impl Ledger {
     /// Every invariant. `pending` tells of an entry that is pending how it stands in the list.
     pub fn check(&self, pending: impl Fn(StreamId) -> Option<Pending>) -> Result<(), String> {
         self.rows.check()?;
-        let (mut places, mut conflicts) = (0, 0);
+        let (mut places, mut conflicts) = (0, Conflicts::new());
         for (number, row) in self.rows.range(self.rows.first()) {
             if row.id > self.last_id {
                 return Err(format!("row {} is beyond the last ID of the ledger", row.id));
@@ -410,15 +406,34 @@ impl Ledger {
             if row.hashes().any(|hash| !self.index.find(hash).contains(&(number as u32))) {
                 return Err(format!("row {} is not found by its work or its entry", row.id));
             }
-            conflicts += usize::from(self.conflicts.get(&*row.work.text()) == Some(&number));
+            note_conflict(&mut conflicts, number, &row);
         }
-        if (places, conflicts) != (self.index.len(), self.conflicts.len()) {
+        if places != self.index.len() {
+            return Err(format!("{places} places in the index, noted as {}", self.index.len()));
+        }
+        if conflicts != self.conflicts {
             return Err(format!(
-                "{places} places in the index and {conflicts} conflicts, noted as {} and {}",
-                self.index.len(),
+                "{} works in conflict by the rows, noted are {}",
+                conflicts.len(),
                 self.conflicts.len()
             ));
         }
+        self.check_pending(pending)?;
+        let named: usize = self.attempts.values().filter(|attempt| attempt.work.is_some()).count();
+        let found: usize = self.works.values().map(BTreeSet::len).sum();
+        let by_work = self.attempts.iter().all(|(id, attempt)| {
+            attempt.work.as_ref().is_none_or(|work| self.works.get(work).is_some_and(|of| of.contains(id)))
+        });
+        let is_lean = self.works.values().all(|entries| !entries.is_empty());
+        if named == found && by_work && is_lean {
+            Ok(())
+        } else {
+            Err("attempts are not found by their work".to_owned())
+        }
+    }
+
+    /// Is what is begun and on hold so in the pending list as well?
+    pub(in crate::state) fn check_pending(&self, pending: impl Fn(StreamId) -> Option<Pending>) -> Result<(), String> {
         if let Some(id) = self.attempts.keys().find(|id| pending(**id).is_none()) {
             return Err(format!("{id} is begun and not pending"));
         }
@@ -429,11 +444,22 @@ impl Ledger {
         if let Some(id) = self.holds.keys().find(|id| !on_hold(**id)) {
             return Err(format!("{id} is on hold and within reach"));
         }
-        let named: usize = self.attempts.values().filter(|attempt| attempt.work.is_some()).count();
-        let found: usize = self.works.values().map(BTreeSet::len).sum();
-        let by_work = self.attempts.iter().all(|(id, attempt)| {
-            attempt.work.as_ref().is_none_or(|work| self.works.get(work).is_some_and(|of| of.contains(id)))
-        });
-        if named == found && by_work { Ok(()) } else { Err("attempts are not found by their work".to_owned()) }
+        Ok(())
+    }
+}
+
+/// Work ids in contradiction, with the number of the row that says so.
+type Conflicts = BTreeMap<Box<[u8]>, u64>;
+
+/// What a row says of contradictions.
+fn note_conflict(conflicts: &mut Conflicts, number: u64, row: &Row<'_>) {
+    match row.outcome {
+        Outcome::Conflict => {
+            conflicts.insert(row.work.text().into(), number);
+        }
+        Outcome::Released => {
+            conflicts.remove(&*row.work.text());
+        }
+        _ => {}
     }
 }

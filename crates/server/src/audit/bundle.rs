@@ -18,14 +18,16 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use super::lines::{LINE_MAX_BYTES, next_line};
 use super::source::{INDEX, Kept, REPLIES, hex};
 use super::{Decided, Question, Sink, Totals, Trouble, completions, write_line};
+use crate::disk::read_text_file;
 
 /// Version of the form of bundles.
 const FORMAT: u64 = 2;
@@ -144,7 +146,7 @@ pub struct Verified {
 
 /// Examines a bundle. `temporary` is an empty folder.
 pub fn verify(folder: &Path, temporary: &Path) -> Result<Verified, Trouble> {
-    let sums = fs::read_to_string(folder.join(SUMS)).map_err(|error| Trouble(format!("{SUMS}: {error}")))?;
+    let sums = text(&folder.join(SUMS)).map_err(|error| Trouble(format!("{SUMS}: {error}")))?;
     let mut verified = Verified { differences: Vec::new(), totals: None, sum: hex(Sha256::digest(&sums)) };
     let differences = &mut verified.differences;
     let told: BTreeMap<&str, &str> =
@@ -182,10 +184,15 @@ pub fn verify(folder: &Path, temporary: &Path) -> Result<Verified, Trouble> {
     Ok(verified)
 }
 
+/// A small file.
+fn text(path: &Path) -> io::Result<String> {
+    String::from_utf8(read_text_file(path)?).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
+}
+
 /// Draws all conclusions again.
 fn draw(folder: &Path, temporary: &Path) -> Result<Totals, Trouble> {
     let bad = |what: &str| Trouble(format!("{QUESTION}: {what}"));
-    let json = fs::read_to_string(folder.join(QUESTION)).map_err(|error| bad(&error.to_string()))?;
+    let json = text(&folder.join(QUESTION)).map_err(|error| bad(&error.to_string()))?;
     let json: Value = serde_json::from_str(&json).map_err(|error| bad(&error.to_string()))?;
     if json["format"] != json!(FORMAT) {
         return Err(bad("of a format that is not known"));
@@ -206,11 +213,7 @@ fn draw(folder: &Path, temporary: &Path) -> Result<Totals, Trouble> {
 fn first_difference(one: &Path, other: &Path) -> Result<Option<String>, Trouble> {
     let open = |path: &Path| File::open(path).map(BufReader::new);
     let (Ok(mut one), mut other) = (open(one), open(other)?) else { return Ok(None) };
-    let line = |file: &mut BufReader<File>| -> io::Result<Vec<u8>> {
-        let mut line = Vec::new();
-        file.read_until(b'\n', &mut line)?;
-        Ok(line)
-    };
+    let line = |file: &mut BufReader<File>| next_line(file, LINE_MAX_BYTES);
     for number in 1_u64.. {
         let (a, b) = (line(&mut one)?, line(&mut other)?);
         if a != b {

@@ -8,10 +8,14 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::Trouble;
+use super::lines::Lines;
 use super::postgres::Table;
 
 /// Longest value that is taken, in bytes: a quote that is never closed must not swallow a whole file.
 const VALUE_MAX_BYTES: usize = 1 << 20;
+
+/// Most values of a line that are taken.
+const VALUES_MAX: usize = 4096;
 
 /// Where they are.
 #[derive(Clone, Debug)]
@@ -92,7 +96,7 @@ impl Completion {
 }
 
 fn jsonl(file: impl BufRead, name: String) -> impl Iterator<Item = Result<Completion, Trouble>> {
-    file.lines().enumerate().filter_map(move |(number, line)| {
+    Lines::of(file).enumerate().filter_map(move |(number, line)| {
         let at = |what: String| Trouble(format!("{name} line {}: {what}", number + 1));
         let line = match line {
             Ok(line) if line.trim().is_empty() => return None,
@@ -146,6 +150,9 @@ impl<R: BufRead> Csv<R> {
         self.line += 1;
         loop {
             let byte = self.bytes.next().transpose().map_err(|error| self.trouble(&error.to_string()))?;
+            if row.len() > VALUES_MAX {
+                return Err(self.trouble(&format!("more than {VALUES_MAX} values; is it comma-separated?")));
+            }
             if value.len() > VALUE_MAX_BYTES {
                 return Err(self.trouble("a value of more than 1 MiB; is a quote missing?"));
             }

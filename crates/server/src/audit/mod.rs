@@ -10,6 +10,7 @@
 pub mod bundle;
 pub mod completions;
 mod cross;
+mod lines;
 mod page;
 pub mod postgres;
 mod sorter;

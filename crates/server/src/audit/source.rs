@@ -3,13 +3,14 @@
 //! A kept reply is its bytes in `replies.bin`, and a line in `replies.jsonl` with the command, the length and the SHA-256.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Lines, Read, Write};
+use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::Trouble;
+use super::lines::Lines;
 use crate::client::{Connection, Reply, encode, reply};
 
 /// Longest reply that is read back, in bytes.
@@ -112,7 +113,7 @@ impl Kept {
             Ok(file) => Ok(BufReader::new(file)),
             Err(error) => Err(Trouble(format!("{name}: {error}"))),
         };
-        Ok(Kept { bytes: file(REPLIES)?, index: file(INDEX)?.lines(), number: 0 })
+        Ok(Kept { bytes: file(REPLIES)?, index: Lines::of(file(INDEX)?), number: 0 })
     }
 
     /// Is nothing left?

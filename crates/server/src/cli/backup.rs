@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use super::{FAILED, check_outside, expect_data, path, print, understood, usage};
+use super::{FAILED, check_outside, directories, expect_data, print, understood, usage};
 use crate::backup::{self, Report};
 use crate::disk::{Disk, RealDisk};
 
@@ -48,10 +48,10 @@ fn parse(words: &[Vec<u8>]) -> Result<Option<Arguments>, String> {
                 keep_ms = Some(u64::from(seconds.ok_or("--retention wants a number of seconds")?) * 1000);
             }
             [b'-', ..] => return Err(format!("there is no option {}", word.escape_ascii())),
-            _ => paths.push(path(word)),
+            _ => paths.push(&word[..]),
         }
     }
-    let [from, to] = <[PathBuf; 2]>::try_from(paths).map_err(|_| "two directories are wanted, from and to")?;
+    let [from, to] = directories(paths, ["DIR", "TO"])?;
     Ok(Some(Arguments { from, to, keep_ms }))
 }
 

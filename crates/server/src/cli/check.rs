@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{FAILED, check_target, expect_data, path, print, understood, usage};
+use super::{FAILED, check_target, directories, expect_data, path, print, understood, usage};
 use crate::check::{self, Report, Verdict, json, page, repair};
 use crate::disk::{DataDir, Holder, RealDisk};
 use crate::offline;
@@ -45,7 +45,7 @@ struct Arguments {
 
 /// `None`: help is wanted.
 fn parse(words: &[Vec<u8>]) -> Result<Option<Arguments>, String> {
-    let mut dir = None;
+    let mut dirs = Vec::new();
     let mut arguments = Arguments::default();
     let mut words = words.iter();
     while let Some(word) = words.next() {
@@ -53,15 +53,15 @@ fn parse(words: &[Vec<u8>]) -> Result<Option<Arguments>, String> {
             b"--help" | b"-h" => return Ok(None),
             b"--json" => arguments.json = true,
             b"--repair" => match words.next() {
+                Some(word) if word.is_empty() => return Err("an empty path was given for NEWDIR".into()),
                 Some(word) => arguments.repair = Some(path(word)),
                 None => return Err("--repair wants a directory".into()),
             },
             [b'-', ..] => return Err(format!("there is no option {}", word.escape_ascii())),
-            _ if dir.is_some() => return Err("one directory at a time".into()),
-            _ => dir = Some(path(word)),
+            _ => dirs.push(&word[..]),
         }
     }
-    arguments.dir = dir.ok_or("which directory?")?;
+    [arguments.dir] = directories(dirs, ["DIR"])?;
     Ok(Some(arguments))
 }
 

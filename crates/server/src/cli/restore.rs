@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use super::{FAILED, check_target, expect_data, path, print, understood, usage};
+use super::{FAILED, check_target, directories, expect_data, print, understood, usage};
 use crate::calendar::{self, timestamp};
 use crate::disk::{DataDir, RealDisk};
 use crate::offline;
@@ -54,14 +54,13 @@ fn parse(words: &[Vec<u8>]) -> Result<Option<Arguments>, String> {
                 moments.push(Moment::Position(position.ok_or("--position wants a number")?));
             }
             [b'-', ..] => return Err(format!("there is no option {}", word.escape_ascii())),
-            _ => paths.push(path(word)),
+            _ => paths.push(&word[..]),
         }
     }
     if moments.len() > 1 {
         return Err("one moment at a time".into());
     }
-    let [from, to] =
-        <[PathBuf; 2]>::try_from(paths).map_err(|_| "two directories are wanted, the old and the new one")?;
+    let [from, to] = directories(paths, ["DIR", "NEWDIR"])?;
     Ok(Some(Arguments { from, to, moment: moments.pop().unwrap_or(Moment::Newest) }))
 }
 

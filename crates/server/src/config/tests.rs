@@ -1,5 +1,7 @@
 //! The command line and files: what redis-server's users write must mean the same here.
 
+use std::fs;
+
 use super::*;
 
 fn serve(line: &[&str]) -> Result<Start, String> {

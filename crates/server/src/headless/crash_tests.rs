@@ -18,7 +18,7 @@ use crate::disk::fake::{FakeDisk, Fault, SURVIVALS, Survival};
 
 const BEGIN_MS: u64 = 1_700_000_000_000;
 
-/// Adds, reads, acknowledges, trims, gives back, holds, snapshots; segments roll over and the log is trimmed. A line that is a
+/// Adds, reads, acknowledges, trims, gives back, holds, keeps a ledger, snapshots; segments roll over and the log is trimmed. A line that is a
 /// number lets time pass.
 const WORK: &str = "\
 XGROUP CREATE s g 0 MKSTREAM
@@ -37,12 +37,22 @@ XADD s 7-0 n 7 text @
 XREADGROUP GROUP g d COUNT 3 STREAMS s >
 XTRIM s MAXLEN 4
 XNACK s g FAIL IDS 1 4-0
+XADDM w COUNT 3 1-0 1 n 1 2-0 1 n 2 3-0 1 n 3
+XGROUP CREATE w g 0
+XWORK POLICY w g LEASE 50 MAXDELIVERIES 2 DEADLETTER dead
+XREADGROUP GROUP g c COUNT 3 STREAMS w >
+XWORK BEGIN w g c 1-0 WORK job
+XWORK DONE w g c 1-0 WORK job EMIT out 1-0 of job
+XWORK BEGIN w g c 2-0
 XADD delayed NOTBEFORE 1700000000050 1-0 k v
 XGROUP CREATE delayed g 0
 XADD s 8-0 n 8 text @
 SAVE
 100
 XREADGROUP GROUP g c STREAMS delayed >
+XREADGROUP GROUP g d COUNT 3 STREAMS w >
+XWORK FAIL w g d 3-0 DEAD
+XWORK DONE w g d 2-0 WORK job
 XCLAIM s g c 0 5-0
 XGROUP DELCONSUMER s g d RELEASE
 XADD s 9-0 n 9 text @

@@ -16,6 +16,25 @@ use crate::log::{OpenError, Row};
 /// What a byte is changed by.
 const PATTERNS: [u8; 3] = [0x01, 0x80, 0xff];
 
+/// Done before the snapshot: what was said of work is in it, and in the log before it.
+const BEFORE: &str = "\
+XWORK POLICY s g EVIDENCE record DEADLETTER dead
+XREADGROUP GROUP g c COUNT 2 STREAMS s >
+XWORK BEGIN s g c 1-0 WORK first
+XWORK DONE s g c 1-0 WORK first DIGEST d EMIT out 1-0 of first
+XWORK HOLD s g REASON why IDS 1 2-0";
+
+/// And behind it.
+const AFTER: &str = "\
+XREADGROUP GROUP g c COUNT 3 STREAMS s >
+XWORK BEGIN s g c 3-0 WORK second
+XWORK DONE s g c 3-0 WORK second RECEIPT r EMIT out 2-0 of second
+XWORK FAIL s g c 4-0 REASON broken DEAD
+XWORK RELEASE s g IDS 1 2-0
+XACK s g 5-0
+SET string value
+XADD s 6-0 item coffee";
+
 /// A frame of the last segment.
 #[derive(Clone, Copy)]
 struct Frame {
@@ -47,17 +66,19 @@ impl Bench {
     fn new(fsync: &str, snapshot: bool) -> Bench {
         let disk = FakeDisk::new();
         let mut server = Headless::start(Arc::new(disk.clone()), Path::new("/data"), settings(fsync), 1000).unwrap();
-        server.line("XGROUP CREATE s g 0 MKSTREAM");
-        for n in 1..=4 {
-            server.line(&format!("XADD s {n}-0 item {}", "tea".repeat(n)));
+        let mut say = |line: &str| {
+            let reply = server.line(line);
+            assert!(!reply.is_empty() && reply[0] != b'-', "{line}: {}", reply.escape_ascii());
+        };
+        say("XGROUP CREATE s g 0 MKSTREAM");
+        for n in 1..=5 {
+            say(&format!("XADD s {n}-0 item {}", "tea".repeat(n)));
         }
+        BEFORE.lines().for_each(&mut say);
         if snapshot {
-            assert_eq!(server.line("SAVE"), b"+OK\r\n");
+            say("SAVE");
         }
-        server.line("XREADGROUP GROUP g c COUNT 2 STREAMS s >");
-        server.line("XACK s g 1-0");
-        server.line("SET string value");
-        server.line("XADD s 5-0 item coffee");
+        AFTER.lines().for_each(say);
         let mut frames = Vec::new();
         let mut offset = FRAMES_AT;
         let mut engine = Engine::new(Settings::default(), 7);

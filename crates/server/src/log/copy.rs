@@ -10,8 +10,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::frame::{self, Beyond};
-use super::survey::{segment_path, starts};
-use crate::disk::{DataDir, DiskError, DiskFile, read_whole};
+use super::survey::{read_file, segment_path, starts};
+use crate::disk::{DataDir, DiskError, DiskFile};
 
 /// Of a segment that both have with the same length, the end is compared: so many bytes, which hold positions, times and
 /// checksums of many commits.
@@ -95,7 +95,7 @@ impl Segments {
         let path = segment_path(to, newest);
         let file = to.disk().open(&path).map_err(DiskError::at("open", &path))?;
         let mut bytes = Vec::new();
-        read_whole(&*file, &path, &mut bytes)?;
+        read_file(&*file, &path, &mut bytes)?;
         let end = frame::walk(&bytes, newest).position;
         match end.cmp(&first) {
             Ordering::Less => Ok(Some((end, first))),
@@ -108,13 +108,13 @@ impl Segments {
     /// segment is left out.
     pub fn copy_to(&self, to: &DataDir, needed_from: u64) -> Result<Copied, CopyError> {
         let mut copied = Copied { gap: self.gap_behind(to)?, ..Copied::default() };
+        let mut bytes = Vec::new();
         for (index, (start, path, file)) in self.files.iter().enumerate() {
             let next = self.files.get(index + 1).map(|&(next, ..)| next);
             if next.is_some() && is_copied(to, *start, &**file, path)? {
                 continue;
             }
-            let mut bytes = Vec::new();
-            read_whole(&**file, path, &mut bytes)?;
+            read_file(&**file, path, &mut bytes)?;
             let walk = match frame::check_segment_header(&bytes, *start) {
                 Ok(()) => Some(frame::walk(&bytes, *start)),
                 Err(_) => None,
@@ -195,7 +195,7 @@ fn put(to: &DataDir, start: u64, bytes: &[u8]) -> Result<u64, CopyError> {
         Err(error) => return Err(DiskError::at("open", &path)(error).into()),
     };
     let mut there = Vec::new();
-    read_whole(&*file, &path, &mut there)?;
+    read_file(&*file, &path, &mut there)?;
     let whole = frame::check_segment_header(&there, start).map(|()| frame::walk(&there, start).offset);
     let Some(whole) = whole.ok().filter(|&whole| bytes.get(..whole) == Some(&there[..whole])) else {
         return Err(CopyError::AnotherLog { path });

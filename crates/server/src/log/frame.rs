@@ -20,6 +20,9 @@ const SEGMENT_HEADER_BYTES: usize = 24;
 /// Bytes of a frame before its payload.
 pub(super) const FRAME_HEADER_BYTES: usize = 28;
 
+/// Bytes of the longest segment there can be: one frame of the greatest length, which has a segment for itself.
+pub(super) const SEGMENT_MAX_BYTES: u64 = FRAMES_AT as u64 + FRAME_HEADER_BYTES as u64 + u32::MAX as u64;
+
 /// What the low half of a position is mixed with to make a mark: a frame at position 0 must not look like zeros.
 const MARK_MIX: u32 = 0x49b1_6d7c;
 

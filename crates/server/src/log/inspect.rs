@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use super::frame::{self, FRAME_HEADER_BYTES, Found, HeaderFault, Search};
 use super::recovery::{self, Action, OpenError, Refusal, Row};
 pub use super::survey::starts;
-use super::survey::{Survey, segment_path};
-use crate::disk::{DataDir, DiskError, read_whole};
+use super::survey::{Survey, read_file, segment_path};
+use crate::disk::{DataDir, DiskError};
 use crate::snapshots::SnapshotInfo;
 
 /// Where the first frame of a segment begins.
@@ -80,7 +80,7 @@ impl Segment {
     pub fn read(dir: &DataDir, start: u64, mut bytes: Vec<u8>) -> Result<Segment, DiskError> {
         let path = segment_path(dir, start);
         let file = dir.disk().open(&path).map_err(DiskError::at("open", &path))?;
-        read_whole(&*file, &path, &mut bytes)?;
+        read_file(&*file, &path, &mut bytes)?;
         let header = match frame::check_segment_header(&bytes, start) {
             Ok(()) => Header::Good,
             Err(HeaderFault::Bad) => Header::Bad,

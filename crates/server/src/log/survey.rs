@@ -4,15 +4,21 @@
 //! It reads and changes nothing. One segment at a time is in memory; segments that a snapshot has made superfluous are
 //! not read. An error of the disk is an error, never taken for damage: it may pass, and damage may be cut.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::frame::{self, Beyond, HeaderFault, Walk};
 use super::recovery::{BodyFact, Facts, OpenError, Place, ReachFact, SegmentFact, SnapshotFact, TailFact};
-use crate::disk::{DataDir, DiskError, DiskFile, position_in_name, positioned_name, read_whole};
+use crate::disk::{DataDir, DiskError, DiskFile, Kind, position_in_name, positioned_name, read_whole};
 use crate::snapshots::{self, SnapshotError, SnapshotInfo};
 
 /// Extension of a segment's name.
 const SEGMENT: &str = "log";
+
+/// Reads the whole file of a segment.
+pub(super) fn read_file(file: &dyn DiskFile, path: &Path, bytes: &mut Vec<u8>) -> Result<(), DiskError> {
+    const SEGMENT: Kind = Kind { name: "a segment of the log", max_bytes: frame::SEGMENT_MAX_BYTES };
+    read_whole(file, path, SEGMENT, bytes)
+}
 
 /// The file of the segment that begins at `start`.
 pub(super) fn segment_path(dir: &DataDir, start: u64) -> PathBuf {
@@ -131,6 +137,7 @@ impl Survey {
             return Ok(());
         };
         self.facts.segments = SegmentFact::Reach;
+        let mut spare = Vec::new();
         for (index, &start) in starts.iter().enumerate() {
             let path = segment_path(dir, start);
             let file = dir.disk().open(&path).map_err(DiskError::at("open", &path))?;
@@ -138,8 +145,8 @@ impl Survey {
                 self.closed.push((start, file.len_bytes().map_err(DiskError::at("read", &path))?));
                 continue;
             }
-            let mut bytes = Vec::new();
-            read_whole(&*file, &path, &mut bytes)?;
+            let mut bytes = std::mem::take(&mut spare);
+            read_file(&*file, &path, &mut bytes)?;
             if let Err(fault) = frame::check_segment_header(&bytes, start) {
                 (self.facts.segments, self.detail) = match fault {
                     HeaderFault::Bad => (SegmentFact::BadHeader, "the header of this segment is damaged".into()),
@@ -156,7 +163,10 @@ impl Survey {
             let place = Place { path, offset: walk.offset as u64, position: walk.position };
             match starts.get(index + 1) {
                 // Whatever stands after the place where the next one takes over is not needed.
-                Some(&next) if next == walk.position => self.closed.push((start, walk.offset as u64)),
+                Some(&next) if next == walk.position => {
+                    self.closed.push((start, walk.offset as u64));
+                    spare = bytes;
+                }
                 Some(&next) => {
                     self.look_at_a_break(&walk, place, next);
                     return Ok(());

@@ -192,7 +192,7 @@ impl Server {
         self.scratch = list;
     }
 
-    /// One send.
+    /// One send, or more where there is a long backlog.
     fn flush(&mut self, index: ClientIndex, now_ms: u64) {
         let unread_max_bytes = self.node.engine().unread_max_bytes();
         let Some(client) = self.node.client(index) else { return };
@@ -201,22 +201,26 @@ impl Server {
         }
         let limit = self.output_limit_of(client);
         let Some(connection) = self.connections.get_mut(index).and_then(Option::as_mut) else { return };
-        if connection.writable {
+        while connection.writable {
             let bytes = self.node.output(index);
-            if !bytes.is_empty() {
-                let wanted = bytes.len();
-                match connection.stream.write(bytes) {
-                    Ok(n) => {
-                        // Less than wanted: the system is full, and the edge will say when it is not.
-                        connection.writable = n == wanted;
-                        self.node.sent(index, n);
-                    }
-                    Err(error) => match error.kind() {
-                        io::ErrorKind::WouldBlock => connection.writable = false,
-                        io::ErrorKind::Interrupted => self.node.list_for_flush(index),
-                        _ => return self.close(index),
-                    },
+            if bytes.is_empty() {
+                break;
+            }
+            let wanted = bytes.len();
+            match connection.stream.write(bytes) {
+                Ok(n) => {
+                    // Less than wanted: the system is full, and the edge will say when it is not.
+                    connection.writable = n == wanted;
+                    self.node.sent(index, n);
                 }
+                Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock => connection.writable = false,
+                    io::ErrorKind::Interrupted => {
+                        self.node.list_for_flush(index);
+                        break;
+                    }
+                    _ => return self.close(index),
+                },
             }
         }
         let Some(client) = self.node.client(index) else { return };

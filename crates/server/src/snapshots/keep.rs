@@ -12,7 +12,8 @@ pub struct Keep {
     pub older: usize,
     /// And what it takes to restore the state of any moment from here on, in ms since 1970. `None`: of none.
     pub since_ms: Option<u64>,
-    /// Of those that only serve `since_ms`, two are at least so far apart: the log between them does as well.
+    /// Of those that only serve `since_ms`, two are at least so far apart: the log between them does as well. Those taken while no
+    /// log was kept all stay.
     pub apart_ms: u64,
 }
 
@@ -51,20 +52,19 @@ pub fn prune(dir: &DataDir, keep: &Keep) -> Result<u64, DiskError> {
 /// Beside them the position from which on the log is needed.
 fn history(dir: &DataDir, positions: &[u64], since_ms: u64, apart_ms: u64) -> (Vec<u64>, u64) {
     let (&last, before) = positions.split_last().expect("the caller keeps one of them in any case");
-    // One whose header cannot be read serves nobody.
-    let timed: Vec<(u64, u64)> = before
-        .iter()
-        .filter_map(|&position| read(dir, position).ok().map(|reader| (position, reader.now_ms())))
-        .collect();
+    // One whose header cannot be read serves nobody. To one that was taken while no log was kept no log leads: it stands in for
+    // itself.
+    let told = |&position: &u64| read(dir, position).ok().map(|it| (position, it.now_ms(), !it.with_log()));
+    let timed: Vec<(u64, u64, bool)> = before.iter().filter_map(told).collect();
     let last_ms = read(dir, last).map_or(u64::MAX, |reader| reader.now_ms());
     if last_ms <= since_ms {
         return (vec![last], last);
     }
-    let base = timed.iter().rposition(|&(_, at_ms)| at_ms <= since_ms);
+    let base = timed.iter().rposition(|&(_, at_ms, _)| at_ms <= since_ms);
     let mut kept: Vec<u64> = Vec::new();
     let mut next_ms = 0;
-    for &(position, at_ms) in &timed[base.unwrap_or(0)..] {
-        if at_ms >= next_ms {
+    for &(position, at_ms, is_alone) in &timed[base.unwrap_or(0)..] {
+        if is_alone || at_ms >= next_ms {
             kept.push(position);
             next_ms = at_ms.saturating_add(apart_ms);
         }

@@ -160,6 +160,37 @@ fn pruning_keeps_what_restores_any_moment_of_the_past_that_is_asked_for() {
 }
 
 #[test]
+fn thinning_leaves_what_was_taken_while_no_log_was_kept() {
+    let (_, dir) = fake();
+    let take = |position: u64, now_ms: u64, with_log: bool| {
+        let mut writer = create(&dir, position, now_ms, with_log).unwrap();
+        writer.write_chunk(b"x").unwrap();
+        writer.finish().unwrap();
+    };
+    let logged = [true, true, false, false, true, true, true, true];
+    logged.iter().enumerate().for_each(|(at, &with)| take(10 + 10 * at as u64, 1000 + 10 * at as u64, with));
+    let keep = |since_ms| Keep { older: 1, since_ms: Some(since_ms), apart_ms: 250 };
+    assert_eq!(prune(&dir, &keep(1005)).unwrap(), 10);
+    assert_eq!(list(&dir).unwrap(), [10, 30, 40, 70, 80], "no log leads to 30 and 40");
+    assert_eq!(prune(&dir, &keep(1025)).unwrap(), 30, "and beyond the time they go like others");
+    assert_eq!(list(&dir).unwrap(), [30, 40, 70, 80]);
+}
+
+#[test]
+fn a_chunk_that_says_to_be_longer_than_any_takes_no_memory() {
+    let (disk, dir) = fake();
+    write(&dir, 10, &[b"x"]).unwrap();
+    let path = snapshot_path(&dir, 10);
+    let mut file = disk.open(&path).unwrap();
+    file.truncate(HEADER_BYTES as u64).unwrap();
+    file.allocate(CHUNK_MAX_BYTES as u64 * 2).unwrap();
+    file.write_at(HEADER_BYTES as u64, &(CHUNK_MAX_BYTES as u32 + 1).to_le_bytes()).unwrap();
+    let error = check(&dir, 10).unwrap_err().to_string();
+    assert!(error.contains("a chunk is longer than any that is written"), "{error}");
+    assert_eq!(salvage(&dir, 10, |_| panic!("none is whole")).unwrap(), Salvage::default());
+}
+
+#[test]
 fn a_crash_at_any_operation_leaves_a_whole_snapshot_or_the_one_before() {
     let run = |crash_at: Option<u64>, survival: Survival, seed: u64| {
         let (disk, dir) = fake();

@@ -17,7 +17,7 @@ pub struct Findings {
 }
 
 impl Findings {
-    fn expect(&mut self, right: bool, sentence: impl FnOnce() -> String) {
+    pub(super) fn expect(&mut self, right: bool, sentence: impl FnOnce() -> String) {
         self.checks += 1;
         if !right {
             self.wrong.push(sentence());

@@ -18,6 +18,7 @@ mod random;
 mod shared;
 mod twin;
 mod view;
+mod work;
 
 #[cfg(test)]
 mod tests;
@@ -37,6 +38,7 @@ use pipeline::Pipeline;
 pub(crate) use random::Random;
 use shared::Shared;
 pub(crate) use view::{ask, field, int, items};
+use work::Work;
 
 const OWNERS: u64 = 3;
 const PIPELINES: u64 = 2;
@@ -94,6 +96,8 @@ struct Load {
     owners: Vec<Owner>,
     pipelines: Vec<Pipeline>,
     shared: Shared,
+    /// `None` for a server without a ledger.
+    work: Option<Work>,
     /// `None` for a server that has no tools for it.
     disk: Option<Disk>,
 }
@@ -113,9 +117,11 @@ pub fn play(options: &Options, out: &mut dyn Write) -> Result<Report, String> {
         owners: (0..OWNERS).map(|number| Owner::new(options.seed, number, abilities, options.each)).collect(),
         pipelines: (0..PIPELINES).map(|number| Pipeline::new(options.seed, 1000 + number)).collect(),
         shared: Shared::new(options.seed),
+        work: Work::is_known(&mut client).map_err(|e| e.to_string())?.then(|| Work::new(options.seed)),
         disk: Disk::of(&options.binary)?,
     };
     load.shared.prepare(&mut client)?;
+    load.work.iter_mut().try_for_each(|work| work.prepare(&mut client))?;
     drop(client);
     let mut report = Report::default();
     for round in 1..=options.rounds {
@@ -148,7 +154,8 @@ pub fn play(options: &Options, out: &mut dyn Write) -> Result<Report, String> {
     }
     let owners = load.owners.iter().map(|owner| owner.acknowledged).sum::<usize>();
     let pipelines = load.pipelines.iter().map(|pipeline| pipeline.answers).sum::<usize>();
-    report.acknowledged = owners + pipelines + load.shared.answers;
+    let worked = load.work.as_ref().map_or(0, |work| work.answers);
+    report.acknowledged = owners + pipelines + load.shared.answers + worked;
     Ok(report)
 }
 
@@ -179,6 +186,9 @@ fn play_round(
         }
         let shared = &mut load.shared;
         scope.spawn(move || shared.drive(tcp, killed));
+        if let Some(work) = &mut load.work {
+            scope.spawn(move || work.drive(tcp, killed));
+        }
         if let Some((command, after)) = snapshot {
             scope.spawn(move || {
                 thread::sleep(after);
@@ -232,6 +242,7 @@ fn play_round(
     load.owners.iter_mut().for_each(|owner| note(owner.check(&mut client)));
     load.pipelines.iter_mut().for_each(|pipeline| note(pipeline.check(&mut client)));
     note(load.shared.check(&mut client));
+    load.work.iter_mut().for_each(|work| note(work.check(&mut client)));
     Ok(faults)
 }
 

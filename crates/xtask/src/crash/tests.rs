@@ -12,6 +12,7 @@ use super::maker::Maker;
 use super::owner::Abilities;
 use super::random::Random;
 use super::twin::{Twin, allows, same_reply, stream};
+use super::work::{Asking, Done, WorkLog, WorkView, check_work};
 use crate::resp::{Nil, Value};
 
 const WHEN: Span = Span { from_ms: 100, to_ms: 110 };
@@ -330,4 +331,86 @@ fn the_load_holds_every_kind_of_command_that_the_server_knows() {
         "RELEASE",
     ];
     assert!(!old.keys().any(|kind| newer.iter().any(|word| format!("{kind} ").contains(word))), "{old:?}");
+}
+
+/// Work that is done (w1 by 1-0), being worked at (2-0), dead (3-0) and, perhaps, done (w4 by 4-0, not answered).
+fn work() -> (WorkLog, WorkView) {
+    let done = Done { entry: (1, 0), digest: "d".into(), emitted: (10, 0) };
+    let policy = BTreeMap::from([("lease".to_owned(), "5".to_owned())]);
+    let log = WorkLog {
+        given: [(1, 0), (2, 0), (3, 0), (4, 0)].into(),
+        done: [("w1".to_owned(), done)].into(),
+        settled: [(1, 0)].into(),
+        dead: [((3, 0), (20, 0))].into(),
+        policy: policy.clone(),
+        asking: Asking::Completing("w4".into(), (4, 0)),
+    };
+    let view = WorkView {
+        pending: [(2, 0), (4, 0)].into(),
+        emitted: vec![((10, 0), "w1".into(), (1, 0))],
+        completed: vec![("w1".into(), (1, 0), "d".into())],
+        letters: vec![((20, 0), (3, 0))],
+        policy,
+    };
+    (log, view)
+}
+
+#[test]
+fn books_that_agree_are_right_whether_the_last_command_was_carried_out_or_not() {
+    let (log, mut view) = work();
+    assert_eq!(check_work(&log, &view).wrong, [""; 0]);
+    view.pending.remove(&(4, 0));
+    view.emitted.push(((11, 0), "w4".into(), (4, 0)));
+    view.completed.push(("w4".into(), (4, 0), "d".into()));
+    assert_eq!(check_work(&log, &view).wrong, [""; 0]);
+    assert!(check_work(&log, &view).checks > 15);
+}
+
+#[test]
+fn every_disagreement_between_the_books_is_found() {
+    type Harm = fn(&mut WorkView);
+    let harms: [(&str, Harm); 14] = [
+        ("a completion is lost", |view| view.completed.clear()),
+        ("it is of another entry", |view| view.completed[0].1 = (2, 0)),
+        ("another digest", |view| view.completed[0].2.push('!')),
+        ("nothing was emitted", |view| view.emitted.clear()),
+        ("emitted twice", |view| view.emitted.push(((11, 0), "w1".into(), (1, 0)))),
+        ("emitted under another ID", |view| view.emitted[0].0 = (11, 0)),
+        ("completed twice", |view| view.completed.push(view.completed[0].clone())),
+        ("emitted without a completion", |view| view.emitted.push(((11, 0), "w2".into(), (2, 0)))),
+        ("a completion that nobody said", |view| {
+            view.emitted.push(((11, 0), "w2".into(), (2, 0)));
+            view.completed.push(("w2".into(), (2, 0), "d".into()));
+            view.pending.remove(&(2, 0));
+        }),
+        ("completed and pending", |view| {
+            view.emitted.push(((11, 0), "w4".into(), (4, 0)));
+            view.completed.push(("w4".into(), (4, 0), "d".into()));
+        }),
+        ("acknowledged and pending", |view| {
+            view.pending.insert((1, 0));
+        }),
+        ("an entry between the books", |view| {
+            view.pending.remove(&(2, 0));
+        }),
+        ("two letters of one entry", |view| view.letters.push(((21, 0), (3, 0)))),
+        ("another policy", |view| {
+            view.policy.insert("lease".into(), "6".into());
+        }),
+    ];
+    for (what, harm) in harms {
+        let (log, mut view) = work();
+        harm(&mut view);
+        assert!(!check_work(&log, &view).wrong.is_empty(), "{what}");
+    }
+    let (log, mut view) = work();
+    view.letters.clear();
+    assert_eq!(check_work(&log, &view).wrong.len(), 2, "a letter that was acknowledged, and its entry");
+    view = work().1;
+    view.pending.insert((3, 0));
+    assert_eq!(check_work(&log, &view).wrong.len(), 1, "dead and pending");
+    let (mut log, mut view) = work();
+    view.policy.insert("lease".into(), "6".into());
+    log.asking = Asking::Ruling(view.policy.clone());
+    assert_eq!(check_work(&log, &view).wrong, [""; 0], "the policy that was asked for and not answered");
 }

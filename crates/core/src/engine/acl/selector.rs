@@ -233,7 +233,8 @@ impl Selector {
             if !command.subcommands.is_empty() {
                 return Err(UNKNOWN);
             }
-            if first.is_empty() {
+            // With white space in it the line that shows the user could not be read again.
+            if first.is_empty() || !is_one_word(first) {
                 return Err(SYNTAX);
             }
             let (id, first) = (command.id, first.to_ascii_lowercase());

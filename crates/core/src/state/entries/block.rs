@@ -463,20 +463,12 @@ impl Block {
         self.deleted.get_or_insert_with(|| vec![0; words].into())
     }
 
-    /// Bytes of the entries, deleted ones included until the block is packed anew.
-    pub fn entry_bytes(&self) -> usize {
-        self.entry_bytes as usize
-    }
-
     /// Packs the live entries anew if they are but a quarter of the slots: bounds what deleted entries hold on to.
-    /// Returns whether it did.
-    pub fn shrink(&mut self, first: StreamId, live: u32) -> bool {
-        if live > self.slots / 4 {
-            return false;
+    pub fn shrink(&mut self, first: StreamId, live: u32) {
+        if live <= self.slots / 4 {
+            let mut packer = Packer::of(self.view(first, live), &[]);
+            *self = Block::seal(&mut packer, Some(&self.table));
         }
-        let mut packer = Packer::of(self.view(first, live), &[]);
-        *self = Block::seal(&mut packer, Some(&self.table));
-        true
     }
 
     /// The live entries of two blocks in a row as one.

@@ -41,6 +41,7 @@ pub use span::Span;
 use block::View;
 use open::Open;
 use packer::Size;
+use span::Removed;
 
 /// When a block is full: `stream-node-max-entries` and `stream-node-max-bytes`. 0 is no bound, but for those of
 /// `limits.rs`.
@@ -380,13 +381,47 @@ impl Entries {
         let span = Arc::make_mut(&mut slot.span);
         slot.live -= 1;
         slot.payload -= removal.payload;
-        self.sealed -= usize::from(span.remove(place.block, removal, limits));
+        let removed = span.remove(place.block, removal);
+        self.sealed -= usize::from(removed == Removed::Block);
         if span.is_empty() {
             self.spans.remove(place.span);
         } else {
             slot.first = span.first();
         }
+        if removed == Removed::Inner {
+            self.merge(place, limits);
+        }
         true
+    }
+
+    /// Joins a sparse sealed block with a neighbour that is sparse as well: streams of which little survives would else keep
+    /// a block for a handful of entries. Goes by what is there alone, also where a span ends, which a restart places elsewhere.
+    fn merge(&mut self, place: Place, limits: NodeLimits) {
+        let sparse = |place: Place| self.spans[place.span].span.sparse(place.block);
+        let fits = |first: Place, second: Place| sparse(first).fits(sparse(second), limits);
+        let sealed = |place: &Place| place.span < self.spans.len();
+        let after = self.next_place(place).filter(sealed).filter(|&after| fits(place, after));
+        let before = || self.previous_place(place).filter(|&before| fits(before, place));
+        let pair = after.map(|after| (place, after)).or_else(|| before().map(|before| (before, place)));
+        let Some((first, second)) = pair else { return };
+        let with = sparse(second);
+        let table = self.spans[first.span].span.block(first.block).table();
+        let joined = block::Block::joined(self.view(first), self.view(second), table);
+        let slot = &mut self.spans[second.span];
+        let span = Arc::make_mut(&mut slot.span);
+        span.take_out(second.block);
+        slot.live -= u64::from(with.live);
+        slot.payload -= with.payload;
+        if span.is_empty() {
+            self.spans.remove(second.span);
+        } else {
+            slot.first = span.first();
+        }
+        let slot = &mut self.spans[first.span];
+        Arc::make_mut(&mut slot.span).replace(first.block, joined, with);
+        slot.live += u64::from(with.live);
+        slot.payload += with.payload;
+        self.sealed -= 1;
     }
 
     /// Removes all entries with an ID below `bound`. Returns how many there were, and the spans that went whole: freeing

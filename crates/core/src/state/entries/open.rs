@@ -93,7 +93,8 @@ impl Open {
     /// back behind entries that were trimmed, and then they come again.
     pub fn make_way(&mut self, id: StreamId) {
         if self.live > 0 && id <= self.packer.last {
-            self.packer = Packer::of(self.view(), &[]);
+            // With the table as it is, as a restart has it: what counts towards being full goes by it.
+            self.packer = Packer::of(self.view(), &self.packer.table);
             self.deleted.clear();
         }
     }

@@ -10,6 +10,34 @@ use super::{NodeLimits, count_front};
 use crate::id::StreamId;
 use crate::limits::BLOCKS_PER_SPAN;
 
+/// What became of a block that an entry was removed from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Removed {
+    /// It is gone with its last entry.
+    Block,
+    /// It has lost its first entry: being eaten up from the front, it will be gone soon.
+    First,
+    /// It has lost another one.
+    Inner,
+}
+
+/// How much is left of a block: what is there, never what was there before, so that it is the same after a restart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Sparse {
+    /// Live entries.
+    pub live: u32,
+    /// Bytes of their names and values.
+    pub payload: u64,
+}
+
+impl Sparse {
+    /// May the two be one block? Up to half of what a block may hold, so that nothing is packed again and again.
+    pub fn fits(self, other: Sparse, limits: NodeLimits) -> bool {
+        let (max_entries, max_bytes) = limits.bounds();
+        (self.live + other.live) as usize <= max_entries / 2 && self.payload + other.payload <= max_bytes as u64 / 2
+    }
+}
+
 /// Some sealed blocks in a row. Outside of the collection it is good for one thing: to be dropped.
 #[derive(Clone, Default)]
 pub struct Span {
@@ -107,11 +135,11 @@ impl Span {
         self.blocks.push_back(block);
     }
 
-    /// Removes a live entry. Returns whether there is a block less.
-    pub(super) fn remove(&mut self, index: usize, removal: Removal, limits: NodeLimits) -> bool {
+    /// Removes a live entry.
+    pub(super) fn remove(&mut self, index: usize, removal: Removal) -> Removed {
         if self.lives[index] == 1 {
             self.take_out(index);
-            return true;
+            return Removed::Block;
         }
         self.lives[index] -= 1;
         self.payloads[index] -= removal.payload;
@@ -120,34 +148,31 @@ impl Span {
         let block = &mut self.blocks[index];
         block.last = removal.last;
         block.deleted_mut()[removal.slot / 64] |= 1 << (removal.slot % 64);
-        // A block that is eaten up from the front will be gone soon: not worth packing.
-        !was_first && block.shrink(removal.first, self.lives[index]) && self.merge(index, limits)
+        if was_first {
+            return Removed::First;
+        }
+        block.shrink(removal.first, self.lives[index]);
+        Removed::Inner
     }
 
-    fn take_out(&mut self, index: usize) {
+    /// A block as [`Sparse`].
+    pub(super) fn sparse(&self, index: usize) -> Sparse {
+        Sparse { live: self.lives[index], payload: self.payloads[index] }
+    }
+
+    /// Puts in the place of a block what it and the one after it are together.
+    pub(super) fn replace(&mut self, index: usize, joined: Block, with: Sparse) {
+        self.lives[index] += with.live;
+        self.payloads[index] += with.payload;
+        self.blocks[index] = joined;
+    }
+
+    /// Takes a block out.
+    pub(super) fn take_out(&mut self, index: usize) {
         self.firsts.remove(index);
         self.lives.remove(index);
         self.payloads.remove(index);
         self.blocks.remove(index);
-    }
-
-    /// Joins a sparse block with a neighbour that is sparse as well: streams of which little survives would else keep
-    /// a block for a handful of entries. Up to half of what a block may hold, so that nothing is packed again and again.
-    fn merge(&mut self, index: usize, limits: NodeLimits) -> bool {
-        let (max_entries, max_bytes) = limits.bounds();
-        let fits = |first: usize| {
-            let live = self.lives[first] + self.lives[first + 1];
-            let bytes = self.blocks[first].entry_bytes() + self.blocks[first + 1].entry_bytes();
-            live as usize <= max_entries / 2 && bytes <= max_bytes / 2
-        };
-        let after = (index + 1 < self.blocks.len() && fits(index)).then_some(index);
-        let Some(first) = after.or_else(|| index.checked_sub(1).filter(|&before| fits(before))) else { return false };
-        let joined = Block::joined(self.view(first), self.view(first + 1), self.blocks[first].table());
-        self.lives[first] += self.lives[first + 1];
-        self.payloads[first] += self.payloads[first + 1];
-        self.blocks[first] = joined;
-        self.take_out(first + 1);
-        true
     }
 
     /// Takes away all entries with an ID below `bound`: whole blocks in a span of their own, and of the block that

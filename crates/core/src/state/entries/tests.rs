@@ -497,6 +497,52 @@ fn sparse_neighbours_are_joined() {
     assert!(layout(&entries).iter().all(|&live| live <= 4), "{:?}", layout(&entries));
 }
 
+/// How what is left lies in blocks is told by what is there: one that was written and read back goes on as the one that was not,
+/// also where it has other spans, and where the schemas in its open block are those of entries that are gone.
+#[test]
+fn what_was_read_back_goes_on_like_what_was_not() {
+    for (seed, limits) in [
+        (1, REDIS),
+        (2, NodeLimits { max_entries: 8, max_bytes: 0 }),
+        (3, NodeLimits { max_entries: 4, max_bytes: 0 }),
+        (4, NodeLimits { max_entries: 0, max_bytes: 300 }),
+    ] {
+        let mut random = Random(seed);
+        let mut entries = filled(1..4001, limits);
+        // The front goes, so that the spans begin elsewhere.
+        let _gone = entries.trim_before(id(300));
+        let mut left: Vec<u64> = (300..4001).collect();
+        let mut again = None;
+        while left.len() > 20 {
+            let ms = left.swap_remove(random.below(left.len() as u64) as usize);
+            assert!(entries.remove(id(ms), limits));
+            let read = again.get_or_insert_with(|| decoded(&encoded(&entries)));
+            if read.len() > entries.len() {
+                assert!(read.remove(id(ms), limits));
+            }
+            assert_eq!(read.node_count(), entries.node_count(), "seed {seed}, {} left", left.len());
+            if left.len().is_multiple_of(64) {
+                assert!(encoded(read) == encoded(&entries), "seed {seed}, {} left", left.len());
+                read.check().unwrap();
+                entries.check().unwrap();
+            }
+            if random.below(500) == 0 {
+                again = None;
+            }
+        }
+    }
+    // An ID comes again behind a deleted last entry of other names.
+    let mut entries = Entries::default();
+    entries.push(id(1), refs(&pairs(&[("f", "v")])), REDIS);
+    entries.push(id(5), refs(&pairs(&[("another name", "v")])), REDIS);
+    assert!(entries.remove(id(5), REDIS));
+    let mut read = decoded(&encoded(&entries));
+    for entries in [&mut entries, &mut read] {
+        entries.push(id(3), refs(&pairs(&[("another name", "v")])), REDIS);
+    }
+    assert!(encoded(&read) == encoded(&entries));
+}
+
 /// As `docs/formats.md` draws them.
 #[test]
 fn bytes_of_a_small_stream() {

@@ -107,7 +107,13 @@ impl Group {
                     }
                 }
                 tag::TOTALS => group.totals = Totals::decode(part)?,
-                tag::WORK => group.work = Some(Box::new(Work::decode(part)?)),
+                tag::WORK => {
+                    let work = Work::decode(part)?;
+                    if work.ledger.check_pending(|id| group.pel.get(id)).is_err() {
+                        return Err(Corrupt { what: "begun and held entries of a consumer group" });
+                    }
+                    group.work = Some(Box::new(work));
+                }
                 tag::KEYS if group.options.key_field.is_none() => {
                     return Err(Corrupt { what: "keys of a consumer group that keeps no order" });
                 }

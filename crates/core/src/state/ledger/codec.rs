@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Attempt, Ledger, Row, Rows};
+use super::{Attempt, Conflicts, Ledger, Row, Rows, note_conflict};
 use crate::id::StreamId;
 use crate::state::codec::{Corrupt, Reader, put_bytes, put_id, put_uint};
-use crate::state::ledger::Outcome;
 
 const WHAT: &str = "ledger of a consumer group";
 
@@ -64,17 +63,17 @@ impl Ledger {
             ledger.last_id = row.id;
             let number = ledger.rows.push(&row);
             row.hashes().for_each(|hash| ledger.index.insert(hash, number));
+            note_conflict(&mut ledger.conflicts, number, &row);
         }
         ledger.last_id = last_id;
+        // They follow from the rows, and are written to be compared.
+        let mut told = Conflicts::new();
         for _ in 0..reader.count(WHAT)? {
             let (work, number) = (reader.bytes(WHAT)?, reader.uint(WHAT)?);
-            let told = ledger
-                .rows
-                .get(number)
-                .is_some_and(|row| row.outcome == Outcome::Conflict && *row.work.text() == *work);
-            if !told || ledger.conflicts.insert(work.into(), number).is_some() {
-                return corrupt;
-            }
+            told.insert(work.into(), number);
+        }
+        if told != ledger.conflicts {
+            return corrupt;
         }
         for _ in 0..reader.count(WHAT)? {
             let (id, began_ms, delivery) = (reader.id(WHAT)?, reader.uint(WHAT)?, reader.uint(WHAT)?);

@@ -169,3 +169,13 @@ fn passwords() {
     assert_eq!(hex(&hash(b"foo")), "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae");
     assert_eq!(parse_hash(hex(&hash(b"foo")).as_bytes()), Some(hash(b"foo")));
 }
+
+/// Words of a file may be quoted, and hold what a line of users cannot show.
+#[test]
+fn a_first_argument_is_one_word() {
+    for argument in ["a b", "a\0b", "a\tb", "a\x0bb"] {
+        let words = ["x".to_owned(), format!("+get|{argument}")];
+        assert!(crate::engine::acl::user_of_line(&words, true).is_err(), "{argument:?}");
+    }
+    assert!(crate::engine::acl::user_of_line(&["x", "+get|a"], true).is_ok());
+}
