@@ -10,6 +10,9 @@ use crate::state::decision::{REASONS, Reason};
 /// A row: its name, what was said before (with `+ms` for time that passes), the question, and the answer in RESP2.
 type Row<'a> = (&'a str, &'a [&'a str], &'a str, String);
 
+/// What was said; the work id; decision and reason; the owner; delivery number and idle ms.
+type Judged<'a> = (&'a [&'a str], &'a str, &'a str, &'a str, &'a str, i64, i64);
+
 /// How a question is put.
 #[derive(Clone, Copy, Debug)]
 enum Way {
@@ -137,9 +140,7 @@ fn every_decision() {
     let (lease, evidence) = ("XWORK POLICY s g LEASE 1000", "XWORK POLICY s g EVIDENCE record");
     let ack = "XACK s g 1-0";
     let idempotent = "XWORK POLICY s g LEASE 1000 IDEMPOTENT yes";
-    // What was said; the work id; decision and reason; the owner; delivery number and idle ms.
-    type Case<'a> = (&'a [&'a str], &'a str, &'a str, &'a str, &'a str, i64, i64);
-    let rows: [Case<'_>; 18] = [
+    let rows: [Judged<'_>; 18] = [
         (&[DONE], "w", "ACCEPT", "complete", "", 0, -1),
         (&[ack], "1-0", "UNKNOWN", "no-ledger", "", 0, -1),
         (&[evidence, ack], "1-0", "REPAIR", "acked-without-evidence", "", 0, -1),
