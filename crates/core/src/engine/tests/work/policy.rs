@@ -144,3 +144,23 @@ fn consumers_that_have_nothing_go() {
     world.pass(1001);
     assert_eq!(names(&mut world), [""; 0]);
 }
+
+#[test]
+fn what_the_key_of_dead_letters_has_become_matters_only_where_it_is_named() {
+    let mut world = begun();
+    world.say("XWORK POLICY s g DEADLETTER dlq");
+    world.say("SET dlq x");
+    let wrong = "-WRONGTYPE Operation against a key holding the wrong kind of value|";
+    world.talk(&[
+        ("XWORK POLICY s g LEASE 5", "+OK|"),
+        ("XWORK POLICY s g DEADLETTER dlq", wrong),
+        ("RENAME s dlq", "+OK|"),
+        ("XWORK POLICY dlq g MAXDELIVERIES 1", "+OK|"),
+        ("XWORK POLICY dlq g DEADLETTER dlq", "-ERR DEADLETTER must be another key than the stream|"),
+        // No letter among what is handed out.
+        ("XWORK FAIL dlq g a 1-0 DEAD", "*2|+HELD|$6|failed|"),
+    ]);
+    world.pass(5);
+    world.talk(&[("XREADGROUP GROUP g a STREAMS dlq >", "*-1|"), ("XLEN dlq", ":3|")]);
+    assert_eq!(world.say("XWORK AUDIT dlq g").matches("+HOLD|$14|max-deliveries|").count(), 2);
+}
