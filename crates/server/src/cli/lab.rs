@@ -57,7 +57,7 @@ verify asks no server: it compares all sums, draws every conclusion again from t
 const EXITS: &str = "
 Exit codes: 0 ACCEPT: both books are as they must be; 3 REPAIR: all is known, and the handler is wrong; 4 RERUN: the evidence is not
 whole; 5 HOLD: nobody can say what was done, or the server cannot be relied on; 2 nothing was run (the server, keys that are there,
-DIR); 64 the command line is wrong. Of several decisions the last of these counts. verify: 0 nothing was altered; 1 something was.
+DIR), or the handler damaged DIR; 64 the command line is wrong. Of several decisions the last of these counts. verify: 0 nothing was altered; 1 something was.
 ";
 
 struct Arguments {
