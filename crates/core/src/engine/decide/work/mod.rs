@@ -157,14 +157,17 @@ impl Name {
 }
 
 /// The work of an entry: as given, else as it was begun, else as the ledger has it from before, else by the field of the
-/// policy, else the entry's own.
+/// policy, else the entry's own. A field too long for a row names no work: rows are kept where the entry may be long gone.
 fn work_of<'a>(
     (stream, group): (&'a Stream, &'a Group),
     id: StreamId,
     given: Option<&'a [u8]>,
     now_ms: u64,
 ) -> WorkId<'a> {
-    completion_of((stream, group), id, given, now_ms).0
+    match completion_of((stream, group), id, given, now_ms).0 {
+        work if check_work(work).is_ok() => work,
+        _ => WorkId::Entry(id),
+    }
 }
 
 /// The work of an entry, as [`work_of`] finds it, and its completion.
