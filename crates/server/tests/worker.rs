@@ -293,6 +293,24 @@ fn a_command_is_told_the_work_id_that_the_server_goes_by() {
 }
 
 #[test]
+fn what_is_done_waits_until_there_is_room_for_what_follows() {
+    let world = World::impel();
+    world.fill(1);
+    world.ask("XADD out 1-0 f v");
+    world.ask("XCFGSET out MAXLEN 1 DISCARD new");
+    let worker = world.start("--consumer c --emit out", "echo x >> runs; echo '{\"a\": 1}'");
+    until("it is done", || world.lines("runs") == 1);
+    until("it is known to be begun", || world.ledger() == ["1-0 begun"]);
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    world.ask("XDEL out 1-0");
+    until("it is acknowledged", || world.pending().is_empty());
+    worker.signal("TERM");
+    let (code, said) = worker.end();
+    assert!(code == Some(0) && said.contains("stream is full") && said.contains("1 done, 0 failed"), "{said}");
+    assert_eq!((world.lines("runs"), world.ask("XLEN out")), (1, Reply::Int(1)));
+}
+
+#[test]
 fn plain_work_leaves_no_evidence() {
     let world = World::impel();
     world.fill(2);

@@ -28,6 +28,9 @@ const WORK_MAX: usize = 4096;
 /// Before an entry is looked at again of whose work another entry is being done.
 const BUSY_MS: u64 = 1000;
 
+/// Before a server that had no room is told again.
+const FULL_PAUSE: Duration = Duration::from_millis(250);
+
 /// Takes entries until there are no more.
 pub(super) fn work(shared: &Arc<Shared>, queue: &Mutex<Receiver<Entry>>, ends: &Sender<()>) {
     let mut slot = Slot { shared, link: Link::new(&shared.options, Some(shared.clone())) };
@@ -208,10 +211,7 @@ impl Slot<'_> {
             words.extend(["EMIT", to, "*"]);
             words.extend(fields.iter().map(String::as_str));
         }
-        let reply = self.link.ask(&words)?;
-        if let Some(text) = reply.error() {
-            return Err(text);
-        }
+        let reply = self.tell(id, &words)?;
         match &reply.items().first().map(Reply::text).unwrap_or_default()[..] {
             "COMPLETED" | "DUPLICATE" => count(&counts.done),
             other => {
@@ -220,6 +220,25 @@ impl Slot<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Says that work is done. Its effect is there: while the server has no room it is said again. Where the entry is ours
+    /// no more the server says that first.
+    fn tell(&mut self, id: &str, words: &[&str]) -> Result<Reply, String> {
+        let mut has_told = false;
+        loop {
+            let reply = self.link.ask(words)?;
+            let Some(text) = reply.error() else { return Ok(reply) };
+            let may_pass = text.starts_with("OOM ") || text.starts_with("BUSY ") || text.contains("stream is full");
+            if !may_pass || self.shared.is_ending_now() {
+                return Err(text);
+            }
+            if !has_told {
+                has_told = true;
+                self.shared.note(id, &format!("done, and the server says {text}; trying again"));
+            }
+            std::thread::sleep(FULL_PAUSE);
+        }
     }
 
     fn failed(&mut self, entry: &Entry, delivery: Option<u64>, reason: &str, later: bool) -> Result<(), String> {

@@ -37,6 +37,9 @@ use crate::state::stream::Stream;
 /// Greatest number of ms that an option takes: a time that far away can still be written down everywhere.
 const MS_MAX: u64 = (1 << 53) - 1;
 
+/// How much of a wrong word an error shows, in bytes.
+const SHOWN_MAX_BYTES: usize = 128;
+
 /// A stream and a group of it.
 type Both<'c> = (&'c Stream, &'c Group);
 
@@ -117,6 +120,7 @@ impl<'a> Options<'a> {
 }
 
 fn unknown_option(word: &[u8], command: &str) -> Fault {
+    let word = &word[..word.len().min(SHOWN_MAX_BYTES)];
     Fault::concat(&[b"ERR unknown or incomplete option '", word, b"' of XWORK ", command.as_bytes()])
 }
 

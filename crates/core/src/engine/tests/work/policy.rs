@@ -187,5 +187,7 @@ fn a_field_too_long_for_a_work_id_is_refused_and_never_copied_into_the_ledger() 
     assert!(world.say("XWORK FAIL s g a 4-0 DEAD").starts_with("*2|+DEAD|"));
     assert_eq!(outcomes(&mut world), ["stale", "failed", "held", "released", "acked", "failed", "dead"]);
     assert!(!world.say("XWORK LOG s g - +").contains("xxxx"));
+    // Nor is a wrong word given back in full.
+    assert!(world.say(&format!("XWORK BEGIN s g a 4-0 {} 1", "x".repeat(5000))).len() < 200);
     assert_eq!(world.say("XWORK LOG s g - + WORK 4-0").matches("outcome").count(), 6);
 }
