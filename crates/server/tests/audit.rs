@@ -411,3 +411,30 @@ fn completions_in_a_table_decide() {
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output).contains("PostgreSQL: relation \"none\" does not exist"), "{}", text(&output));
 }
+
+#[test]
+fn a_bundle_with_something_else_in_the_place_of_a_file_is_altered() {
+    let world = World::impel();
+    world.fill(1);
+    audit(&world, "--out bundle");
+    let at = |name: &str| world.file("bundle").join(name);
+    let verify = || {
+        let output = world.output_of("audit verify bundle");
+        (output.status.code(), text(&output))
+    };
+    let sums = fs::read(at("SHA256SUMS")).unwrap();
+    for wrong in [None, Some([&sums[..], b"\xff"].concat())] {
+        fs::remove_file(at("SHA256SUMS")).unwrap();
+        if let Some(wrong) = wrong {
+            fs::write(at("SHA256SUMS"), wrong).unwrap();
+        }
+        let (code, said) = verify();
+        assert!(code == Some(1) && said.contains("ALTERED SHA256SUMS: "), "{said}");
+        fs::write(at("SHA256SUMS"), &sums).unwrap();
+    }
+    fs::remove_file(at("result.json")).unwrap();
+    fs::create_dir(at("result.json")).unwrap();
+    let (code, said) = verify();
+    assert!(code == Some(1) && said.contains("ALTERED ") && said.contains("result.json: "), "{said}");
+    assert_eq!(world.output_of("audit verify nothing").status.code(), Some(2));
+}

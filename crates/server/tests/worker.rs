@@ -244,6 +244,74 @@ fn a_command_that_says_nothing_to_emit_has_failed() {
 }
 
 #[test]
+fn an_entry_that_no_command_can_be_given_does_not_keep_others_from_being_done() {
+    World::each(|world| {
+        world.fill(0);
+        let mut client = world.client();
+        client.ask(&["XADD", "s", "1-0", "job", &"x".repeat(5000)]);
+        client.ask(&["XADD", "s", "2-0", "job", "a\0b"]);
+        client.ask(&["XADD", "s", "3-0", "job", ""]);
+        let names: Vec<String> = (0..4000).map(|n| format!("f{n}")).collect();
+        let mut words = vec!["XADD", "s", "4-0", "job", "b"];
+        let long = "x".repeat(2000);
+        words.extend(names.iter().flat_map(|name| [name, &*long]));
+        client.ask(&words);
+        client.ask(&["XADD", "s", "5-0", "job", "c"]);
+        let options = "--until-empty --consumer c --lease 600000 --retry-in 500000";
+        let script = "cat > input-$IMPEL_ID; echo \"$IMPEL_ID $IMPEL_WORK $IMPEL_FIELD_f0\" | cut -c1-9 >> runs";
+        let said = world.work(&format!("{options} --work-field job"), script);
+        assert!(said.contains("3 done, 2 failed"), "{said}");
+        assert!(said.contains("1-0: the work id in job is not text of at most 4096 bytes"), "{said}");
+        assert_eq!(fs::read_to_string(world.file("runs")).unwrap(), "3-0 3-0 \n4-0 b xxx\n5-0 c \n");
+        assert!(fs::metadata(world.file("input-4-0")).unwrap().len() > 8_000_000, "all of it");
+        if world.has_ledger() {
+            // The server finds the same wrong with what its policy names.
+            world.ask("XWORK POLICY s g WORKFIELD job");
+            client.ask(&["XADD", "s", "6-0", "job", &"x".repeat(5000)]);
+            let said = world.work(options, "true");
+            assert!(said.contains("0 done, 1 failed"), "{said}");
+        }
+    });
+}
+
+#[test]
+fn a_command_is_told_the_work_id_that_the_server_goes_by() {
+    let world = World::impel();
+    world.fill(1);
+    world.ask("XWORK POLICY s g WORKFIELD job EVIDENCE require");
+    world.ask("XADD s 2-0 job job-1");
+    let said = world.work("--until-empty --consumer c", "echo $IMPEL_WORK >> works");
+    assert!(said.contains("1 done, 0 failed, 1 passed over"), "{said}");
+    assert_eq!(fs::read_to_string(world.file("works")).unwrap(), "job-1\n");
+    // And of what it need not do it says which work that was.
+    world.client().ask(&["XWORK", "POLICY", "s", "g", "WORKFIELD", ""]);
+    world.ask("XADD s 3-0 id w");
+    world.ask("XADD s 4-0 id w");
+    let said = world.work("--until-empty --consumer c --work-field id", "true");
+    assert!(said.contains("1 done, 0 failed, 1 passed over"), "{said}");
+    assert_eq!(world.pending(), []);
+    assert_eq!(world.ask("XWORK AUDIT s g SUMMARY").array()[3], Reply::Int(4), "all are accepted");
+}
+
+#[test]
+fn what_is_done_waits_until_there_is_room_for_what_follows() {
+    let world = World::impel();
+    world.fill(1);
+    world.ask("XADD out 1-0 f v");
+    world.ask("XCFGSET out MAXLEN 1 DISCARD new");
+    let worker = world.start("--consumer c --emit out", "echo x >> runs; echo '{\"a\": 1}'");
+    until("it is done", || world.lines("runs") == 1);
+    until("it is known to be begun", || world.ledger() == ["1-0 begun"]);
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    world.ask("XDEL out 1-0");
+    until("it is acknowledged", || world.pending().is_empty());
+    worker.signal("TERM");
+    let (code, said) = worker.end();
+    assert!(code == Some(0) && said.contains("stream is full") && said.contains("1 done, 0 failed"), "{said}");
+    assert_eq!((world.lines("runs"), world.ask("XLEN out")), (1, Reply::Int(1)));
+}
+
+#[test]
 fn plain_work_leaves_no_evidence() {
     let world = World::impel();
     world.fill(2);
@@ -304,6 +372,24 @@ fn a_worker_waits_for_a_server_that_is_gone_for_a_while() {
     until("the second is done", || world.lines("done") == 2 && world.pending().is_empty());
     worker.signal("TERM");
     assert_eq!(worker.end().0, Some(0));
+}
+
+#[test]
+fn what_was_in_a_reply_that_got_lost_is_done_when_the_connection_is_back() {
+    World::each(|world| {
+        world.fill(1);
+        let worker = world.start("--consumer c --lease 600000", "echo $IMPEL_ID >> done");
+        until("the first is done", || world.lines("done") == 1);
+        // It is given to the worker's name, and the worker does not hear of it.
+        let mut client = world.client();
+        for words in ["MULTI", "XADD s 2-0 job b", "XREADGROUP GROUP g c STREAMS s >", "EXEC"] {
+            client.ask(&words.split(' ').collect::<Vec<_>>());
+        }
+        world.ask("CLIENT KILL TYPE normal SKIPME yes");
+        until("the second is done", || world.lines("done") == 2 && world.pending().is_empty());
+        worker.signal("TERM");
+        assert_eq!(worker.end().0, Some(0));
+    });
 }
 
 #[test]

@@ -17,6 +17,12 @@ const VALUE_MAX_BYTES: usize = 1 << 20;
 /// Most values of a line that are taken.
 const VALUES_MAX: usize = 4096;
 
+/// What is looked at.
+const NAMES: [&str; 4] = ["work_id", "digest", "receipt", "completed_at"];
+
+/// What some programs write before the first line of a file.
+const MARK: char = '\u{feff}';
+
 /// Where they are.
 #[derive(Clone, Debug)]
 pub enum Place {
@@ -103,7 +109,8 @@ fn jsonl(file: impl BufRead, name: String) -> impl Iterator<Item = Result<Comple
             Ok(line) => line,
             Err(error) => return Some(Err(at(error.to_string()))),
         };
-        let object: serde_json::Map<String, Value> = match serde_json::from_str(&line) {
+        let line = if number == 0 { line.trim_start_matches(MARK) } else { &line };
+        let object: serde_json::Map<String, Value> = match serde_json::from_str(line) {
             Ok(object) => object,
             Err(error) => return Some(Err(at(error.to_string()))),
         };
@@ -132,10 +139,14 @@ impl<R: BufRead> Csv<R> {
     fn begin(file: R, name: String) -> Result<Csv<R>, Trouble> {
         let mut csv = Csv { bytes: file.bytes(), name, columns: Vec::new(), line: 0, failed: false };
         let columns = csv.row()?.unwrap_or_default();
-        csv.columns = columns.iter().map(|name| name.trim().trim_start_matches('\u{feff}').to_owned()).collect();
-        match csv.columns.iter().any(|name| name == "work_id") {
-            true => Ok(csv),
-            false => Err(Trouble(format!("{}: its first line names no column work_id", csv.name))),
+        csv.columns = columns.iter().map(|name| name.trim().trim_start_matches(MARK).to_owned()).collect();
+        let named = |wanted: &str| csv.columns.iter().filter(|name| *name == wanted).count();
+        if let Some(twice) = NAMES.into_iter().find(|name| named(name) > 1) {
+            return Err(Trouble(format!("{}: its first line names {twice} twice", csv.name)));
+        }
+        match named("work_id") {
+            1 => Ok(csv),
+            _ => Err(Trouble(format!("{}: its first line names no column work_id", csv.name))),
         }
     }
 
@@ -241,6 +252,7 @@ mod tests {
         assert_eq!(found, Ok(vec![completion("a", Some("d")), completion("7", None)]));
         assert_eq!(read("{\"work_id\":\"a\"}\n{}\n"), Err("f line 2: no work_id".into()));
         assert!(read("[1]\n").is_err());
+        assert_eq!(read("\u{feff}{\"work_id\":\"a\"}\n"), Ok(vec![completion("a", None)]));
     }
 
     #[test]
@@ -250,6 +262,7 @@ mod tests {
         for (wrong, why) in [
             ("a,b\n", "f: its first line names no column work_id"),
             ("", "f: its first line names no column work_id"),
+            ("work_id,digest,work_id\na,d,b\n", "f: its first line names work_id twice"),
             ("work_id,digest\na\n", "f line 2: 1 values for 2 columns"),
             ("work_id\n\"a\n", "f line 2: a quote that is not closed"),
             ("work_id,digest\n,d\n", "f line 2: no work_id"),

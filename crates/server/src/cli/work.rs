@@ -17,7 +17,7 @@ Usage: impel work --stream S --group G [options] -- COMMAND [argument ...]
 
 Runs COMMAND once for each entry that the group gets. The entry is on its standard input, as one line of JSON
 ({\"stream\":…,\"group\":…,\"consumer\":…,\"delivery\":1,\"id\":…,\"fields\":{…}}), and in its environment: IMPEL_STREAM, IMPEL_GROUP,
-IMPEL_CONSUMER, IMPEL_ID, IMPEL_DELIVERY, IMPEL_WORK, and IMPEL_FIELD_name for each short field.
+IMPEL_CONSUMER, IMPEL_ID, IMPEL_DELIVERY, IMPEL_WORK, and IMPEL_FIELD_name for each short field (all to 128 KiB).
 
 Exit code 0 means done: the entry is acknowledged. 75 means later: it is given again after --retry-in. Anything else means
 failed: it is given back, with the code or signal and the last line of standard error as the reason.
@@ -113,7 +113,10 @@ fn parse(words: &[Vec<u8>]) -> Result<Option<Options>, String> {
             "--lease" => {
                 options.lease_ms = Some(words.number(&name)?).filter(|&ms| ms > 0).ok_or("--lease is 1 or more")?;
             }
-            "--retry-in" => options.retry_in_ms = words.number(&name)?,
+            "--retry-in" => {
+                let ms = Some(words.number(&name)?).filter(|&ms| ms < 1 << 53);
+                options.retry_in_ms = ms.ok_or("--retry-in is less than 2^53")?;
+            }
             "--timeout" => options.command_ms = Some(words.number(&name)?),
             "--grace" => options.grace_ms = words.number(&name)?,
             "--work-field" => options.work_field = Some(words.value(&name)?),

@@ -47,7 +47,8 @@ fn drawn(evidence: &Evidence, report: &Report) -> [(&'static str, String); 3] {
 }
 
 /// Every file below a folder by its path from there; folders within `effects` too, as what is in them belongs to an effect.
-fn files(folder: &Path) -> Result<Vec<String>, Trouble> {
+/// What is neither is told in `strange`.
+fn files(folder: &Path, strange: &mut Vec<String>) -> Result<Vec<String>, Trouble> {
     let mut found = Vec::new();
     let mut folders = vec![String::new()];
     while let Some(prefix) = folders.pop() {
@@ -65,7 +66,7 @@ fn files(folder: &Path) -> Result<Vec<String>, Trouble> {
             } else if kind.is_file() {
                 found.push(name);
             } else if !name.starts_with(&format!("{EFFECTS}/")) {
-                return Err(Trouble(format!("{name}: is no plain file")));
+                strange.push(format!("{name}: is no plain file"));
             }
         }
     }
@@ -105,7 +106,11 @@ pub fn seal(folder: &Path) -> Result<(Report, String), Trouble> {
         File::create_new(folder.join(name))?.write_all(text.as_bytes())?;
     }
     let mut text = String::new();
-    for name in files(folder)? {
+    let all = files(folder, &mut differences)?;
+    if let Some(strange) = differences.pop() {
+        return Err(Trouble(strange));
+    }
+    for name in all {
         text += &format!("{}  {name}\n", sum_of(&folder.join(name.as_str()))?);
         File::open(folder.join(&name))?.sync_all()?;
     }
@@ -164,7 +169,7 @@ fn compare_sums(folder: &Path, sums: &str, differences: &mut Vec<String>) -> Res
             None => differences.push(format!("{SUMS}: line {} is none of a sum, or one too many", at + 1)),
         }
     }
-    let found = files(folder)?;
+    let found = files(folder, differences)?;
     for name in &found {
         match told.remove(&name[..]) {
             _ if name == SUMS => {}

@@ -6,7 +6,8 @@
 use std::io::{self, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -42,36 +43,65 @@ pub(crate) enum End {
     Unstartable(String),
 }
 
-/// Passes on what is read, and sends the last line at the end, when it is of use.
-fn follow(
-    mut from: impl Read + Send + 'static,
-    mut to: impl Write + Send + 'static,
-    line_max: usize,
-) -> Receiver<Vec<u8>> {
-    let (sender, receiver) = mpsc::channel();
+/// The last lines of an output.
+#[derive(Default)]
+struct Lines {
+    /// What has come of the one that has no end yet,
+    line: Vec<u8>,
+    /// and the one before, that had something in it.
+    last: Vec<u8>,
+}
+
+impl Lines {
+    fn push(&mut self, bytes: &[u8], line_max: usize) {
+        for &byte in bytes {
+            if byte == b'\n' {
+                if !self.line.is_empty() {
+                    self.last = std::mem::take(&mut self.line);
+                }
+            } else if self.line.len() < line_max {
+                self.line.push(byte);
+            }
+        }
+    }
+}
+
+/// An output that is passed on.
+struct Followed {
+    lines: Arc<Mutex<Lines>>,
+    /// Ends with the output.
+    end: Receiver<()>,
+}
+
+impl Followed {
+    /// The last line. Whoever still has the pipe when the wait is over is not the command: what came until then counts.
+    fn last_line(self, wait: Duration) -> Option<Vec<u8>> {
+        let is_open = self.end.recv_timeout(wait) == Err(RecvTimeoutError::Timeout);
+        let Lines { line, last } = std::mem::take(&mut *self.lines.lock().unwrap_or_else(PoisonError::into_inner));
+        let found = if line.is_empty() || is_open && !last.is_empty() { last } else { line };
+        Some(found).filter(|line| !line.is_empty())
+    }
+}
+
+/// Passes on what is read, and keeps the last line.
+fn follow(mut from: impl Read + Send + 'static, mut to: impl Write + Send + 'static, line_max: usize) -> Followed {
+    let (sender, end) = mpsc::channel::<()>();
+    let lines = Arc::new(Mutex::new(Lines::default()));
+    let kept = lines.clone();
     thread::spawn(move || {
-        let (mut line, mut last) = (Vec::new(), Vec::new());
+        let _open = sender;
         let mut buffer = [0; 8192];
         loop {
             match from.read(&mut buffer) {
                 Ok(0) | Err(_) => break,
                 Ok(n) => {
+                    kept.lock().unwrap_or_else(PoisonError::into_inner).push(&buffer[..n], line_max);
                     let _ = to.write_all(&buffer[..n]).and_then(|()| to.flush());
-                    for &byte in &buffer[..n] {
-                        if byte == b'\n' {
-                            if !line.is_empty() {
-                                last = std::mem::take(&mut line);
-                            }
-                        } else if line.len() < line_max {
-                            line.push(byte);
-                        }
-                    }
                 }
             }
         }
-        let _ = sender.send(if line.is_empty() { last } else { line });
     });
-    receiver
+    Followed { lines, end }
 }
 
 fn signal(child: &Child, which: Signal) {
@@ -138,9 +168,7 @@ pub(crate) fn run(
         thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(20));
     };
-    let last = |lines: Option<Receiver<Vec<u8>>>, wait: Duration| {
-        lines.and_then(|lines| lines.recv_timeout(wait).ok()).filter(|line| !line.is_empty())
-    };
+    let last = |output: Option<Followed>, wait: Duration| output.and_then(|output| output.last_line(wait));
     if status.success() {
         return End::Done { line: last(stdout, if wanted.is_result { RESULT_WAIT } else { OUTPUT_WAIT }) };
     }
@@ -180,6 +208,10 @@ mod tests {
         assert_eq!(ran("cat; echo receipt; echo"), End::Done { line: Some(b"receipt".to_vec()) });
         assert_eq!(ran("echo receipts"), End::Done { line: Some(b"receipt".to_vec()) }, "no more than is wanted");
         assert_eq!(ran("exit 0"), End::Done { line: None });
+        // What it leaves running has its output for long.
+        let wanted = Wanted { is_result: false, ..LINE };
+        let left = run(shell("echo mine; sleep 20 & exit 0"), Vec::new(), wanted, || None);
+        assert_eq!(left, End::Done { line: Some(b"mine".to_vec()) });
         let failed = |reason: &str, code| End::Failed { reason: reason.into(), code };
         assert_eq!(ran("echo a >&2; echo why >&2; exit 3"), failed("exit code 3: why", Some(3)));
         assert_eq!(ran("exit 75"), failed("exit code 75", Some(TRY_AGAIN)));

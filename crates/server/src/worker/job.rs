@@ -11,6 +11,9 @@ use crate::client::entry::Entry;
 /// Longest value that is put into the environment, in bytes; standard input has all.
 const VARIABLE_MAX: usize = 4096;
 
+/// What all these come to at most, with their names: a command that is given more cannot be started.
+const VARIABLES_MAX: usize = 128 * 1024;
+
 /// An entry that a consumer was given.
 pub(crate) struct Job<'a> {
     pub stream: &'a str,
@@ -44,13 +47,18 @@ impl Job<'_> {
         command.env("IMPEL_CONSUMER", self.consumer).env("IMPEL_ID", &self.entry.id);
         command.env("IMPEL_DELIVERY", self.delivery.to_string());
         command.env("IMPEL_WORK", self.work.unwrap_or(&self.entry.id));
+        let mut all = 0;
         for (name, value) in self.entry.fields.iter().flatten() {
             let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
             let text =
                 std::str::from_utf8(value).ok().filter(|text| text.len() <= VARIABLE_MAX && !text.contains('\0'));
+            // Each costs its two ends and a place in a table as well.
+            let len = name.len() + value.len() + 32;
             if let Some(text) = text
                 && name.iter().all(is_name)
+                && all + len <= VARIABLES_MAX
             {
+                all += len;
                 command.env(format!("IMPEL_FIELD_{}", String::from_utf8_lossy(name)), text);
             }
         }

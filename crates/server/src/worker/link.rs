@@ -22,18 +22,29 @@ pub(super) struct Link {
     address: Address,
     timeout: Duration,
     connection: Option<Connection>,
+    /// How often one was made.
+    opened: u64,
     shared: Option<Arc<Shared>>,
 }
 
 impl Link {
     pub fn new(options: &Options, shared: Option<Arc<Shared>>) -> Link {
-        Link { address: options.address.clone(), timeout: options.timeout, connection: None, shared }
+        Link { address: options.address.clone(), timeout: options.timeout, connection: None, opened: 0, shared }
+    }
+
+    /// How often a connection was made. Where it rises a reply was lost.
+    pub fn opened(&self) -> u64 {
+        self.opened
     }
 
     fn try_ask(&mut self, words: &[&str]) -> Result<Reply, Failure> {
         let connection = match &mut self.connection {
             Some(connection) => connection,
-            none => none.insert(Connection::open(&self.address, self.timeout)?),
+            none => {
+                let opened = none.insert(Connection::open(&self.address, self.timeout)?);
+                self.opened += 1;
+                opened
+            }
         };
         let reply = connection.ask_waiting(words, BLOCK_MS);
         if reply.is_err() {

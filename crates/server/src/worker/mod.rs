@@ -107,6 +107,8 @@ struct Shared {
     options: Options,
     books: Books,
     lease_ms: u64,
+    /// The field that has the work id by the group's policy.
+    policy_field: Option<String>,
     /// Ends the commands if this process is no more; nothing if there can be none.
     guard: Option<Guard>,
     /// `RUN`, `STOP` (nothing new is begun) or `NOW` (what runs is ended).
@@ -142,8 +144,8 @@ impl Shared {
     }
 }
 
-/// Asks for entries of ours that are still ours, in one step with what is done to them: `renew` them, `ack`nowledge them, or
-/// let them be `idle` for so long. Answers those that are not.
+/// Asks for entries of ours that are still ours, in one step with what is done to them: `renew` them, `ack`nowledge them,
+/// let them be `idle` for so long, or give them `back`, to be had again after so long. Answers those that are not.
 const OURS: &str = "\
 local lost = {}
 for i = 5, #ARGV do
@@ -152,16 +154,18 @@ for i = 5, #ARGV do
     lost[#lost + 1] = ARGV[i]
   elseif ARGV[3] == 'ack' then
     redis.call('XACK', KEYS[1], ARGV[1], ARGV[i])
+  elseif ARGV[3] == 'back' then
+    redis.call('XNACK', KEYS[1], ARGV[1], 'SILENT', 'IDS', 1, ARGV[i], 'DELAY', ARGV[4])
   else
     redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[2], 0, ARGV[i], 'IDLE', ARGV[4], 'JUSTID')
   end
 end
 return lost";
 
-fn ours(link: &mut Link, shared: &Shared, what: &str, idle_ms: u64, ids: &[String]) -> Result<Vec<String>, String> {
+fn ours(link: &mut Link, shared: &Shared, what: &str, ms: u64, ids: &[String]) -> Result<Vec<String>, String> {
     let Options { stream, group, consumer, .. } = &shared.options;
-    let idle = idle_ms.to_string();
-    let words = ["EVAL", OURS, "1", stream, group, consumer, what, &idle];
+    let ms = ms.to_string();
+    let words = ["EVAL", OURS, "1", stream, group, consumer, what, &ms];
     let words: Vec<&str> = words.into_iter().chain(ids.iter().map(String::as_str)).collect();
     let reply = link.ask(&words)?;
     match reply.error() {
@@ -174,12 +178,13 @@ fn ours(link: &mut Link, shared: &Shared, what: &str, idle_ms: u64, ids: &[Strin
 pub fn run(options: Options) -> Result<Counts, String> {
     let mut first = Link::new(&options, None);
     let books = prepare(&mut first, &options)?;
-    let lease_ms = lease_of(&mut first, &options, books)?;
+    let (lease_ms, policy_field) = policy_of(&mut first, &options, books)?;
     let concurrency = options.concurrency;
     let shared = Arc::new(Shared {
         options,
         books,
         lease_ms,
+        policy_field,
         guard: guarded(),
         state: AtomicU8::new(RUN),
         over: AtomicBool::new(false),
@@ -269,13 +274,15 @@ fn prepare(link: &mut Link, options: &Options) -> Result<Books, String> {
     }
 }
 
-fn lease_of(link: &mut Link, options: &Options, books: Books) -> Result<u64, String> {
+/// The lease, and the field that has the work id, as the group has them.
+fn policy_of(link: &mut Link, options: &Options, books: Books) -> Result<(u64, Option<String>), String> {
     if books == Books::Plain {
-        return Ok(options.lease_ms.max(1));
+        return Ok((options.lease_ms.max(1), None));
     }
     let policy = link.ask_once(&["XWORK", "POLICY", &options.stream, &options.group])?;
     let lease_ms = policy.get("lease").and_then(Reply::int).and_then(|ms| u64::try_from(ms).ok());
-    Ok(lease_ms.filter(|&ms| ms > 0).unwrap_or(options.lease_ms).max(1))
+    let field = policy.get("workfield").map(Reply::text).filter(|field| !field.is_empty());
+    Ok((lease_ms.filter(|&ms| ms > 0).unwrap_or(options.lease_ms).max(1), field))
 }
 
 fn watch_signals(shared: &Arc<Shared>) -> Result<(), String> {
@@ -354,6 +361,8 @@ impl Fetching<'_> {
         let mut cursor = "0-0".to_owned();
         let mut claimed = None::<Instant>;
         let mut waiting: VecDeque<Entry> = VecDeque::new();
+        // The first is no loss.
+        let mut opened = 1;
         while !self.shared.is_stopping() {
             while self.ended.try_recv().is_ok() {
                 self.free += 1;
@@ -370,6 +379,10 @@ impl Fetching<'_> {
             match fetched {
                 Ok(entries) => waiting.extend(entries),
                 Err(what) => return self.shared.break_off(what),
+            }
+            if std::mem::replace(&mut opened, self.link.opened()) != self.link.opened() {
+                // What was in the reply that got lost is ours, and nobody knows.
+                history = Some("0".to_owned());
             }
             let is_idle = waiting.is_empty() && history.is_none() && cursor == "0-0" && claimed.is_some();
             while let Some(entry) = waiting.pop_front() {

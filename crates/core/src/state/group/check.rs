@@ -2,6 +2,7 @@
 
 use super::Group;
 use crate::id::StreamId;
+use crate::state::ledger::HOLD_UNTIL_MS;
 use crate::state::pending::ConsumerRef;
 
 impl Group {
@@ -29,6 +30,9 @@ impl Group {
             }
             if pending.is_deferred() {
                 deferred += 1;
+                if pending.delivered_ms == HOLD_UNTIL_MS && self.work_hold(pending.id).is_none() {
+                    return Err(format!("{} is out of reach and not on hold", pending.id));
+                }
                 if self.deferred.get(pending.id) != Some(pending.delivered_ms) {
                     return Err(format!("{} is deferred and not listed by its time", pending.id));
                 }

@@ -62,7 +62,7 @@ impl Ledger {
             }
             ledger.last_id = row.id;
             let number = ledger.rows.push(&row);
-            row.hashes().for_each(|hash| ledger.index.insert(hash, number));
+            ledger.insert_in_index(number, &row);
             note_conflict(&mut ledger.conflicts, number, &row);
         }
         ledger.last_id = last_id;

@@ -57,6 +57,11 @@ impl Outcome {
         matches!(self, Outcome::Completed | Outcome::Duplicate | Outcome::Conflict | Outcome::Dead | Outcome::Released)
     }
 
+    /// Does such a row say all that is asked of its entry's older rows of this kind?
+    pub(super) fn supersedes(self) -> bool {
+        self.settles() && self != Outcome::Completed
+    }
+
     /// As XWORK LOG writes it.
     pub fn name(self) -> &'static str {
         match self {

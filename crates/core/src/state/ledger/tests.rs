@@ -149,3 +149,28 @@ fn a_row_is_small() {
     let each = ledger.memory_bytes() / 100_000;
     assert!(each <= 40, "{each} bytes a row");
 }
+
+#[test]
+fn what_is_said_for_ever_of_an_entry_is_found_in_one_place() {
+    let (policy, entry) = (Policy::default(), StreamId::new(1, 0));
+    let mut ledger = Ledger::default();
+    let mut say = |outcome, work| {
+        let row = Row { work, ..Row::new(ledger.next_id(START_MS), outcome, entry) };
+        ledger.append(&row, || false);
+        ledger.check(pending).unwrap();
+        (ledger.index.len(), ledger.settlement(entry, &policy, START_MS).unwrap().outcome)
+    };
+    assert_eq!(say(Outcome::Completed, WorkId::Named(b"job")), (2, Outcome::Completed));
+    for outcome in [Outcome::Duplicate, Outcome::Conflict, Outcome::Released, Outcome::Dead].repeat(50) {
+        assert_eq!(say(outcome, WorkId::Named(b"job")), (3, outcome));
+    }
+    let mut bytes = Vec::new();
+    ledger.encode(&mut bytes, |_| false);
+    let mut read = Ledger::decode(Reader::new(&bytes)).unwrap();
+    read.check(pending).unwrap();
+    assert_eq!(read.index.len(), 3);
+    assert_eq!(read.completion(WorkId::Named(b"job"), &policy, START_MS).map(|row| row.entry), Some(entry));
+    read.forget(200);
+    read.check(pending).unwrap();
+    assert_eq!(read.index.len(), 1);
+}

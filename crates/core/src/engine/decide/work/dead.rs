@@ -44,7 +44,9 @@ pub(in crate::engine::decide) fn letter(
         reason,
         ..Row::new(StreamId::MIN, Outcome::Dead, pending.id)
     };
-    let letter = group.work_or_none().policy.dead_letter.clone().and_then(|to| {
+    // Renamed, the stream may have come to bear the name of where its letters go. There they would be given out as work.
+    let to = group.work_or_none().policy.dead_letter.clone().filter(|to| **to != *key);
+    let letter = to.and_then(|to| {
         let fields = fields_of(stream.entries.get(pending.id)?.fields(), key, name, pending, &consumer, reason);
         Some((to, fields))
     });

@@ -37,6 +37,9 @@ use crate::state::stream::Stream;
 /// Greatest number of ms that an option takes: a time that far away can still be written down everywhere.
 const MS_MAX: u64 = (1 << 53) - 1;
 
+/// How much of a wrong word an error shows, in bytes.
+const SHOWN_MAX_BYTES: usize = 128;
+
 /// A stream and a group of it.
 type Both<'c> = (&'c Stream, &'c Group);
 
@@ -117,6 +120,7 @@ impl<'a> Options<'a> {
 }
 
 fn unknown_option(word: &[u8], command: &str) -> Fault {
+    let word = &word[..word.len().min(SHOWN_MAX_BYTES)];
     Fault::concat(&[b"ERR unknown or incomplete option '", word, b"' of XWORK ", command.as_bytes()])
 }
 
@@ -157,14 +161,17 @@ impl Name {
 }
 
 /// The work of an entry: as given, else as it was begun, else as the ledger has it from before, else by the field of the
-/// policy, else the entry's own.
+/// policy, else the entry's own. A field too long for a row names no work: rows are kept where the entry may be long gone.
 fn work_of<'a>(
     (stream, group): (&'a Stream, &'a Group),
     id: StreamId,
     given: Option<&'a [u8]>,
     now_ms: u64,
 ) -> WorkId<'a> {
-    completion_of((stream, group), id, given, now_ms).0
+    match completion_of((stream, group), id, given, now_ms).0 {
+        work if check_work(work).is_ok() => work,
+        _ => WorkId::Entry(id),
+    }
 }
 
 /// The work of an entry, as [`work_of`] finds it, and its completion.

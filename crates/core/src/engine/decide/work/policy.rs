@@ -22,11 +22,13 @@ pub fn policy(cx: &mut Cx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
         write(before, reply);
         return Ok(());
     }
-    let (mut policy, mut at) = (before.clone(), 4);
+    let (mut policy, mut at, mut names_key) = (before.clone(), 4, false);
     while at < args.len() {
+        names_key |= is(args.get(at), "DEADLETTER");
         at += take(&mut policy, args, at)?;
     }
-    if let Some(to) = &policy.dead_letter {
+    // What that key has become since it was named is no reason to refuse anything else.
+    if let Some(to) = policy.dead_letter.as_ref().filter(|_| names_key) {
         if **to == *key {
             return Err(Fault::owned("ERR DEADLETTER must be another key than the stream"));
         }

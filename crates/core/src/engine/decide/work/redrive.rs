@@ -3,7 +3,8 @@
 //! Only that group gets them. An entry that its stream still has is given to it again, before what is new and as if for
 //! the first time. One that is gone from there is added anew; other groups that have come to the end pass over it in the
 //! same step, and where one has not, the letter stays. It also stays where the group does not name this stream as its
-//! DEADLETTER: what stands in a letter is what anyone could have written there.
+//! DEADLETTER: what stands in a letter is what anyone could have written there. Where the group has the entry pending
+//! already there is nothing to give: the letter goes, and whoever works on the entry or holds it is left alone.
 
 use std::sync::Arc;
 
@@ -145,6 +146,10 @@ impl Engine {
         if work.policy.dead_letter.as_deref() != Some(from.key) {
             return false;
         }
+        if group.pel().contains(letter.id) {
+            self.take_out(from, id);
+            return true;
+        }
         let row = Row { reason: b"redrive", ..Row::new(work.ledger.next_id(now_ms), Outcome::Released, letter.id) };
         let settled = work.ledger.settlement(letter.id, &work.policy, now_ms);
         let wid = settled.map_or(row.work.text().into_owned(), |row| row.work.text().into_owned());
@@ -164,9 +169,14 @@ impl Engine {
         } else {
             self.emit(&Record::WorkRow { at, group: &letter.group, row, acknowledges: false });
         }
+        self.take_out(from, id);
+        true
+    }
+
+    /// Takes a letter out of its stream.
+    fn take_out(&mut self, from: At<'_>, id: StreamId) {
         self.emit(&Record::DeleteEntries { at: from, ids: Ids::Slice(&[id]) });
         self.notify(EventClass::Stream, "xdel", from.db, from.key);
-        true
     }
 
     /// Adds the entry of a letter anew, for its group alone; answers whether it could.

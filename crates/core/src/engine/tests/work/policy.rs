@@ -144,3 +144,50 @@ fn consumers_that_have_nothing_go() {
     world.pass(1001);
     assert_eq!(names(&mut world), [""; 0]);
 }
+
+#[test]
+fn what_the_key_of_dead_letters_has_become_matters_only_where_it_is_named() {
+    let mut world = begun();
+    world.say("XWORK POLICY s g DEADLETTER dlq");
+    world.say("SET dlq x");
+    let wrong = "-WRONGTYPE Operation against a key holding the wrong kind of value|";
+    world.talk(&[
+        ("XWORK POLICY s g LEASE 5", "+OK|"),
+        ("XWORK POLICY s g DEADLETTER dlq", wrong),
+        ("RENAME s dlq", "+OK|"),
+        ("XWORK POLICY dlq g MAXDELIVERIES 1", "+OK|"),
+        ("XWORK POLICY dlq g DEADLETTER dlq", "-ERR DEADLETTER must be another key than the stream|"),
+        // No letter among what is handed out.
+        ("XWORK FAIL dlq g a 1-0 DEAD", "*2|+HELD|$6|failed|"),
+    ]);
+    world.pass(5);
+    world.talk(&[("XREADGROUP GROUP g a STREAMS dlq >", "*-1|"), ("XLEN dlq", ":3|")]);
+    assert_eq!(world.say("XWORK AUDIT dlq g").matches("+HOLD|$14|max-deliveries|").count(), 2);
+}
+
+#[test]
+fn a_field_too_long_for_a_work_id_is_refused_and_never_copied_into_the_ledger() {
+    let mut world = begun();
+    world.say("XWORK POLICY s g WORKFIELD job DEADLETTER dlq EVIDENCE record");
+    for n in 4..=5 {
+        world.say(&format!("XADD s {n}-0 job {}", "x".repeat(5000)));
+    }
+    world.say("XREADGROUP GROUP g a STREAMS s >");
+    let refused = "-ERR the work id in the entry must be 1 to 4096 bytes long|";
+    world.talk(&[
+        ("XWORK BEGIN s g a 4-0", refused),
+        ("XWORK DONE s g a 4-0", refused),
+        ("XWORK FAIL s g stranger 4-0", "*3|+STALE|$1|a|:1|"),
+        ("XWORK FAIL s g a 4-0", "*2|+FAILED|:0|"),
+        ("XWORK HOLD s g IDS 1 4-0", ":1|"),
+        ("XWORK RELEASE s g IDS 1 4-0", ":1|"),
+        ("XCLAIM s g a 0 4-0 JUSTID", "*1|$3|4-0|"),
+        ("XACK s g 5-0", ":1|"),
+    ]);
+    assert!(world.say("XWORK FAIL s g a 4-0 DEAD").starts_with("*2|+DEAD|"));
+    assert_eq!(outcomes(&mut world), ["stale", "failed", "held", "released", "acked", "failed", "dead"]);
+    assert!(!world.say("XWORK LOG s g - +").contains("xxxx"));
+    // Nor is a wrong word given back in full.
+    assert!(world.say(&format!("XWORK BEGIN s g a 4-0 {} 1", "x".repeat(5000))).len() < 200);
+    assert_eq!(world.say("XWORK LOG s g - + WORK 4-0").matches("outcome").count(), 6);
+}

@@ -135,3 +135,17 @@ fn very_many_go_by_turns() {
     world.pass(0);
     assert_eq!(world.read(world.me), "*3|+REDRIVEN|:1200|:0|");
 }
+
+#[test]
+fn the_letter_of_what_is_pending_goes_and_changes_nothing_else() {
+    let mut world = dead();
+    // On hold, being worked on, and merely someone's.
+    world.say("XCLAIM s g b 0 1-0 2-0 3-0 FORCE");
+    world.say("XWORK HOLD s g REASON look IDS 1 1-0");
+    world.say("XWORK BEGIN s g b 2-0");
+    let (audit, log) = (world.say("XWORK AUDIT s g"), world.say("XWORK LOG s g - +"));
+    world.talk(&[("XWORK REDRIVE dlq", "*3|+REDRIVEN|:3|:0|"), ("XLEN dlq", ":0|")]);
+    assert_eq!(world.say("XWORK AUDIT s g"), audit);
+    assert_eq!(world.say("XWORK LOG s g - +"), log);
+    world.talk(&[("XWORK RELEASE s g IDS 1 1-0", ":1|"), ("XCLAIM s g c 0 1-0 JUSTID", "*1|$3|1-0|")]);
+}
