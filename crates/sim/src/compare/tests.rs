@@ -144,13 +144,18 @@ fn readers_that_wait_hear_of_the_same_in_both() {
             ),
             true,
         ),
-        // A reader of the same stream twice is one of several: it looks when anything happens.
+        // A reader of several streams looks when anything happens at one of them; the same one twice is not several.
         (
-            format!(
-                "0 XADD s 1-0 f v, 0 XGROUP CREATE s g $, 1 XREADGROUP GROUP g c BLOCK 0 STREAMS s s > >, \
-                 0 XGROUP SETID s g 0, 0 XGROUP CREATECONSUMER s g d, 0 XGROUP DELCONSUMER s g d"
-            ),
+            "0 XADD s 1-0 f v, 0 XGROUP CREATE s g $, 0 XGROUP CREATE t g $ MKSTREAM, 1 XREADGROUP GROUP g c BLOCK 0 STREAMS \
+             s t > >, 0 XGROUP SETID s g 0, 0 XGROUP CREATECONSUMER t g d, 0 XGROUP DELCONSUMER t g d"
+                .to_owned(),
             true,
+        ),
+        (
+            "0 XADD s 1-0 f v, 0 XGROUP CREATE s g $, 1 XREADGROUP GROUP g c BLOCK 0 STREAMS s s > >, \
+             0 XGROUP SETID s g 0, 0 XGROUP CREATECONSUMER s g d, 0 XGROUP DELCONSUMER s g d"
+                .to_owned(),
+            false,
         ),
         // What is added and gone at once has a reader look at its other keys.
         ("1 XREAD BLOCK 0 STREAMS s t $ $, 0 SET t v, 0 XADD s MAXLEN 0 1-0 f v".to_owned(), true),

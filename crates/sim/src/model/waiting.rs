@@ -56,7 +56,9 @@ pub struct Wait {
 impl Model {
     pub(super) fn start_waiting(&mut self, client: usize, words: &Words) {
         let words = self.resolve_dollars(words);
-        let (keys, timeout) = (reading::keys_of(&words), reading::timeout_of(&words));
+        let (mut keys, timeout) = (reading::keys_of(&words), reading::timeout_of(&words));
+        keys.sort_unstable();
+        keys.dedup();
         // The end of the wait is not earlier than asked for, so a clock that shows whole ms must show one more.
         let deadline = (timeout > 0).then(|| self.now + timeout + 1);
         self.tickets += 1;
