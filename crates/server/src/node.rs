@@ -160,9 +160,10 @@ impl Node {
         self.commits.poison();
     }
 
-    /// The process is about to end: everything there is goes to the log and is synced, also what nobody waits for.
+    /// The process is about to end: everything there is goes to the log and is synced, also what nobody waits for, and what is
+    /// done meanwhile by those who go on in the turns that this takes.
     pub fn sync_everything(&mut self) {
-        self.commits.want_sync(self.engine.log.position());
+        self.commits.settle();
     }
 
     /// Is everything in the log and synced, and no commit in flight? Always, if there is no log.

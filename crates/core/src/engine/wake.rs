@@ -169,7 +169,9 @@ impl Engine {
                 let groups = self.blocked.groups(db, &key).into_iter();
                 let places: Vec<Place> = groups.map(|group| Place { db, key: key.clone(), group }).collect();
                 let mut sources: Vec<Source> = Vec::with_capacity(places.len() + 1);
-                if is_stream && (what == Signal::Any || (what == Signal::New && has_entries)) {
+                // Who waits for other keys as well may be told that one of them holds something else, whatever is here.
+                let may_gain = has_entries || !self.blocked.is_single(db, &key);
+                if is_stream && (what == Signal::Any || (what == Signal::New && may_gain)) {
                     sources.push(Source::Plain(db, &key));
                 }
                 sources.extend(places.iter().map(Source::Group));

@@ -54,6 +54,8 @@ pub(super) struct Commits {
     synced: u64,
     /// A sync up to here is wanted whatever `appendfsync` says.
     sync_wanted: u64,
+    /// The same for everything there is, and what comes until that is so.
+    settling: bool,
     /// When the next sync of `everysec` is due.
     sync_due_ms: Option<u64>,
     /// When records that nobody waits for go by themselves.
@@ -74,6 +76,7 @@ impl Commits {
     pub(super) fn restored(&mut self, position: u64) {
         (self.synced, self.sync_wanted, self.last_position) = (position, position, position);
         (self.sync_due_ms, self.lazy_due_ms) = (None, None);
+        self.settling = false;
     }
 
     pub(super) fn synced(&self) -> u64 {
@@ -91,6 +94,10 @@ impl Commits {
 
     pub(super) fn want_sync(&mut self, position: u64) {
         self.sync_wanted = self.sync_wanted.max(position);
+    }
+
+    pub(super) fn settle(&mut self) {
+        self.settling = true;
     }
 
     pub(super) fn is_settled(&self, position: u64) -> bool {
@@ -136,6 +143,10 @@ impl Commits {
         let held_turns = std::mem::take(&mut self.held_turns);
         if !engine.log.is_enabled() || self.poisoned {
             return None;
+        }
+        if self.settling {
+            self.want_sync(engine.log.position());
+            self.settling = !self.is_settled(engine.log.position());
         }
         if self.lazy_due_ms.is_none() && !engine.log.is_empty() {
             self.lazy_due_ms = Some(now_ms + LAZY_MS);

@@ -178,6 +178,26 @@ fn everysec_syncs_a_second_later_and_no_does_not() {
     }
 }
 
+/// Who goes on in the turns at the end of the process adds to what is to be synced: else the end would never come.
+#[test]
+fn what_is_done_while_everything_is_synced_is_synced_as_well() {
+    let (mut node, world, client) = node(&[("appendfsync", "no")], true);
+    let other = node.on_open("127.0.0.1:3".into(), "127.0.0.1:2".into(), 1000);
+    send(&mut node, &world, client, "XREAD BLOCK 0 STREAMS s $\r\nXADD t 1-1 a b\r\n");
+    send(&mut node, &world, other, "CLIENT UNBLOCK 1\r\n");
+    assert_eq!(received(&mut node, other), ":1\r\n");
+    assert!(node.is_settled(), "nothing was written yet");
+    node.sync_everything();
+    let commit = end_turn(&mut node, &world).commit.unwrap();
+    assert!(commit.sync && !commit.bytes.is_empty());
+    done(&mut node, commit);
+    assert!(node.is_settled());
+    // Afterwards all is as before.
+    assert!(end_turn(&mut node, &world).commit.is_none());
+    send(&mut node, &world, other, "XADD t 2-1 a b\r\n");
+    assert!(!end_turn(&mut node, &world).commit.unwrap().sync);
+}
+
 /// One packet of short commands that ask for long replies takes memory for a few of these at a time.
 #[test]
 fn long_replies_are_made_when_those_before_were_sent() {

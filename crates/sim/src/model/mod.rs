@@ -433,6 +433,10 @@ impl Model {
 
     /// Notes what happened at a key.
     fn signal_event(&mut self, name: &[u8], event: Event) {
+        // Who hears of room only after the position was set back does not hear of what was made before.
+        if event == Event::Room && !self.awaits_room(name) {
+            return;
+        }
         if !self.signals.iter().any(|signal| signal.0 == name && signal.1 == event) {
             self.signals.push((name.to_vec(), event));
         }

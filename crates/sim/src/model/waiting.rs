@@ -56,7 +56,9 @@ pub struct Wait {
 impl Model {
     pub(super) fn start_waiting(&mut self, client: usize, words: &Words) {
         let words = self.resolve_dollars(words);
-        let (keys, timeout) = (reading::keys_of(&words), reading::timeout_of(&words));
+        let (mut keys, timeout) = (reading::keys_of(&words), reading::timeout_of(&words));
+        keys.sort_unstable();
+        keys.dedup();
         // The end of the wait is not earlier than asked for, so a clock that shows whole ms must show one more.
         let deadline = (timeout > 0).then(|| self.now + timeout + 1);
         self.tickets += 1;
@@ -91,6 +93,16 @@ impl Model {
         self.client(client).wait = Some(wait);
     }
 
+    /// Waits on without having been carried out: what it was to hear of, it has not heard.
+    fn wait_on_unheard(&mut self, client: usize, wait: Wait) {
+        let Wait { crowded, set_back, stirred, .. } = wait.clone();
+        self.wait_on(client, wait);
+        if let Some(wait) = &mut self.client(client).wait {
+            wait.crowded.extend(crowded);
+            (wait.set_back, wait.stirred) = (set_back, stirred);
+        }
+    }
+
     /// When the first pending entry is, or was, idle enough for a reader with CLAIM (0 for one that nobody has and it may
     /// take), and whether there can be one.
     fn first_look(&self, wait: &Wait) -> (Option<u64>, bool) {
@@ -115,6 +127,15 @@ impl Model {
             }
         }
         (first, reachable)
+    }
+
+    /// Would any reader that waits at a key hear of room there?
+    pub(super) fn awaits_room(&self, name: &[u8]) -> bool {
+        let mut waits = self.clients.values().filter_map(|state| state.wait.as_ref());
+        waits.any(|wait| {
+            let hears = wait.set_back || wait.stirred || !wait.crowded.is_empty();
+            hears && wait.keys.iter().any(|key| key == name)
+        })
     }
 
     /// Who waits, first come first.
@@ -144,7 +165,7 @@ impl Model {
             let reads = reading::group_of(&wait.words).is_some_and(|(of, ..)| of == group);
             if reads && wait.keys.iter().any(|key| key == name) {
                 wait.set_back |= is_bounded && !reading::needs_no_room(&wait.words);
-                wait.stirred |= wait.keys.iter().any(|key| key != name);
+                wait.stirred |= wait.keys.len() > 1;
             }
         }
     }
@@ -156,8 +177,15 @@ impl Model {
             // Who has waited for room or for something new goes before those who may claim.
             let mut signals = std::mem::take(&mut self.signals);
             signals.sort_by_key(|(_, event)| matches!(event, Event::Pending | Event::Claimable));
+            // Room that is made while these are served is told next, to all from the first on.
+            let full = self.full_readers();
+            let several_keys = signals.iter().any(|(key, _)| *key != signals[0].0);
             for (key, event) in signals {
-                for (ticket, client) in self.waiting(|wait| wait.keys.contains(&key)) {
+                let line = self.waiting(|wait| wait.keys.contains(&key));
+                let stirred = event != Event::Pending
+                    && !self.waiting(|wait| wait.stirred && wait.keys.contains(&key)).is_empty();
+                let several = stirred || (event == Event::Any && several_keys);
+                for (ticket, client) in line {
                     let Some(wait) = self.client(client).wait.clone() else { continue };
                     let concerned = match event {
                         // Readers without a group do not mind losing the key.
@@ -176,14 +204,46 @@ impl Model {
                     // After XGROUP SETID there may be something new, which by itself wakes nobody.
                     let for_claims = event == Event::Pending
                         || (event == Event::Room && reading::is_without_acknowledgement(&wait.words) && !wait.stirred);
-                    if for_claims && !self.could_claim(&key, &wait) {
+                    let is_left_out = full.contains(&(client, key.clone())) && !(several && wait.keys.len() > 1);
+                    if event == Event::Pending && !self.could_claim(&key, &wait) {
+                        self.wait_on_unheard(client, wait);
+                    } else if for_claims && !self.could_claim(&key, &wait) {
                         self.wait_on(client, wait);
+                    } else if is_left_out && self.has_group(&key, &wait) {
+                        let ticket = self.place_of(&wait, event != Event::Any);
+                        self.wait_on_unheard(client, Wait { ticket, ..wait });
                     } else {
                         self.try_again(client, wait, event != Event::Any, replies);
                     }
                 }
             }
         }
+    }
+
+    /// Those that wait and can get nothing at a key, as their consumer has as much as it may have.
+    fn full_readers(&self) -> Vec<(usize, Vec<u8>)> {
+        let mut full = Vec::new();
+        for (client, state) in &self.clients {
+            let Some(wait) = state.wait.as_ref().filter(|wait| !reading::is_without_acknowledgement(&wait.words))
+            else {
+                continue;
+            };
+            let Some((group, consumer, _)) = reading::group_of(&wait.words) else { continue };
+            for key in &wait.keys {
+                let of = self.stream(key).ok().flatten().and_then(|stream| stream.groups.get(&group));
+                if of.is_some_and(|of| of.room(&consumer).1 == 0) {
+                    full.push((*client, key.clone()));
+                }
+            }
+        }
+        full
+    }
+
+    /// Is the group there for which it reads?
+    fn has_group(&self, key: &[u8], wait: &Wait) -> bool {
+        let stream = self.stream(key).ok().flatten();
+        reading::group_of(&wait.words)
+            .is_some_and(|(group, ..)| stream.is_some_and(|of| of.groups.contains_key(&group)))
     }
 
     /// Is there anything at the key that a reader with CLAIM may take, or has it lost its group?
@@ -215,7 +275,7 @@ impl Model {
                     self.try_again(client, wait, true, replies);
                     self.serve(replies);
                 }
-                _ => self.wait_on(client, wait),
+                _ => self.wait_on_unheard(client, wait),
             }
         }
     }
@@ -227,11 +287,7 @@ impl Model {
         self.again = false;
         match answer {
             Ok(Value::NullArray) => {
-                let mut ticket = wait.ticket;
-                if !keeps_place {
-                    self.tickets += 1;
-                    ticket = self.tickets;
-                }
+                let ticket = self.place_of(&wait, keeps_place);
                 self.wait_on(client, Wait { ticket, ..wait });
             }
             answer => {
@@ -239,6 +295,12 @@ impl Model {
                 replies.push((client, answer.unwrap_or_else(Value::Error)));
             }
         }
+    }
+
+    /// Its place from now on: that which it has, or behind all others.
+    fn place_of(&mut self, wait: &Wait, keeps_place: bool) -> u64 {
+        self.tickets += u64::from(!keeps_place);
+        if keeps_place { wait.ticket } else { self.tickets }
     }
 
     /// Ends the waits whose time is over.

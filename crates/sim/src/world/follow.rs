@@ -76,11 +76,15 @@ impl Follower {
 
     fn tell(&mut self, told: Told) {
         let replies = carry_out(&mut self.model, &told);
+        let speaker = if let Told::Command(peer, _) = told { Some(peer) } else { None };
         self.told.push_back(told);
         for (peer, value) in replies {
             self.expected[peer].extend(value.encode(self.model.resp3[peer]));
-            // Only one that waited is answered in somebody else's name.
-            self.resumed.push_back(peer);
+            // Only one that waited is answered in somebody else's name. Who spoke goes on by itself: were it noted here, and
+            // waited for something afterwards, it would stand before those that stop waiting before it does.
+            if speaker != Some(peer) {
+                self.resumed.push_back(peer);
+            }
         }
     }
 
@@ -196,5 +200,31 @@ fn carry_out(model: &mut Model, told: &Told) -> Vec<(usize, Value)> {
             model.disconnect(*peer);
             Vec::new()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::START_MS;
+
+    #[test]
+    fn who_stops_waiting_goes_on_first_come_first_whatever_it_has_said_before() {
+        let mut follower = Follower::new(START_MS, &Setup { resp3: [false; PEERS], work: false, ..Setup::of(0) });
+        let say = |follower: &mut Follower, peer, line: &str| {
+            follower.command(peer, line.split(' ').map(|word| word.as_bytes().to_vec()).collect());
+        };
+        say(&mut follower, 1, "XREAD BLOCK 0 STREAMS s 1-0");
+        say(&mut follower, 1, "SET k one");
+        say(&mut follower, 2, "XREAD BLOCK 0 STREAMS s $");
+        say(&mut follower, 2, "XADD s 2-0 f v");
+        // Has spoken in this turn, has woken 2, and waits behind 1 then.
+        say(&mut follower, 3, "XADD s 1-0 f v");
+        say(&mut follower, 3, "GET k");
+        say(&mut follower, 3, "XREAD BLOCK 0 STREAMS s 1-0");
+        say(&mut follower, 3, "SET k three");
+        follower.resume();
+        say(&mut follower, 4, "GET k");
+        assert_eq!(follower.expected[4], b"$5\r\nthree\r\n");
     }
 }

@@ -143,10 +143,12 @@ fn words_of(event: &mut Event) -> Option<&mut Vec<Vec<u8>>> {
     }
 }
 
-/// What two failures have in common that are the same one: the words, not the numbers.
+/// What two failures have in common that are the same one: the words, not the numbers, and for which command it was.
 fn kind_of(failure: &str) -> String {
     let line = failure.lines().next().unwrap_or_default();
-    line.split(' ').filter(|word| word.chars().all(|letter| letter.is_ascii_lowercase())).collect()
+    let command = failure.lines().find_map(|line| line.strip_prefix("for ")?.split(' ').next());
+    let words = line.split(' ').filter(|word| word.chars().all(|letter| letter.is_ascii_lowercase()));
+    words.chain(command).collect()
 }
 
 /// Plays steps in a new world; a panic is a failure like any other.

@@ -262,6 +262,21 @@ fn readers_without_a_group_hear_of_what_stays_in_the_stream() {
 }
 
 #[test]
+fn readers_of_several_keys_are_carried_out_again_whatever_is_left_of_what_was_added() {
+    let mut world = World::new();
+    world.say("xadd t 1-0 f v");
+    let (one, two) = (world.open("10.0.2.1:1"), world.open("10.0.2.2:1"));
+    world.send(one, "xread block 0 streams s $");
+    world.send(two, "xread block 0 streams s t $ $");
+    // That nobody is told that a stream is something else now is as in Redis.
+    world.say("set t v");
+    world.nothing_for(&[one, two]);
+    world.say("xadd s maxlen 0 1-0 f v");
+    assert_eq!(world.read(two), "-WRONGTYPE Operation against a key holding the wrong kind of value|");
+    world.nothing_for(&[one]);
+}
+
+#[test]
 fn more_lost_entries_than_one_claim_drops_are_dropped_turn_by_turn() {
     let mut world = World::new();
     world.say("xgroup create s g 0 mkstream");
@@ -352,4 +367,28 @@ fn room_and_a_free_key_at_once_serve_the_first_in_line() {
     assert_eq!(world.send(second, "xreadgroup group g b block 0 streams s >"), "");
     world.talk(&[("xack s g 1-1", ":1|")]);
     assert_eq!((world.read(second), world.read(first).is_empty()), (String::new(), false));
+}
+
+/// Room that a claim makes goes to the first in line, not to whoever stands behind the one that claims.
+#[test]
+fn room_that_a_reader_makes_for_others_goes_to_the_first_of_them() {
+    let mut world = World::new();
+    for line in [
+        "xadd s 1-0 f v",
+        "xadd s 2-0 f v",
+        "xadd s 3-0 f v",
+        "xgroup create s g 0 maxpending-consumer 1",
+        "xreadgroup group g full streams s >",
+        "xreadgroup group g claims streams s >",
+        "xclaim s g full 0 1-0 idle 100",
+    ] {
+        assert!(!world.say(line).starts_with('-'), "{line}");
+    }
+    let [first, claims, last] = ["10.0.2.1:1", "10.0.2.2:1", "10.0.2.3:1"].map(|addr| world.open(addr));
+    world.send(first, "xreadgroup group g full block 0 streams s >");
+    world.send(claims, "xreadgroup group g claims claim 50 block 0 streams s >");
+    world.send(last, "xreadgroup group g full block 0 streams s >");
+    world.say("xack s g 2-0");
+    assert!(world.read(claims).contains("1-0") && world.read(first).contains("3-0"));
+    world.nothing_for(&[last]);
 }
