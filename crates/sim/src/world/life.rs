@@ -5,6 +5,7 @@ use impel_core::command::table::CommandId;
 
 use super::oracle::End;
 use super::peers::Arrival;
+use super::server::Server;
 use super::source::Source;
 use super::step::{Event, Step};
 use super::{Result, World};
@@ -159,7 +160,9 @@ impl World {
         }
         let stretch = self.setup.tempo.stretch();
         let ends_us = self.now_us + REST_US * stretch;
-        while self.now_us < ends_us && (self.server.is_none() || self.owed().is_some()) {
+        // A job that has failed before the disk was well ends the process when it is told of, which must not be later.
+        let works = |server: &Server| server.threads_us().is_some();
+        while self.now_us < ends_us && (self.server.as_ref().is_none_or(works) || self.owed().is_some()) {
             self.run_until(self.now_us + REST_PIECE_US * (stretch / 10).max(1))?;
         }
         if let Some(why) = self.owed() {

@@ -72,7 +72,7 @@ impl Server {
     }
 
     /// When a thread has something to tell next.
-    fn threads_us(&self) -> Option<u64> {
+    pub fn threads_us(&self) -> Option<u64> {
         let log = self.log.as_ref().and_then(LogThread::next_us);
         let saver = self.saver.as_ref().and_then(SnapshotThread::next_us);
         [log, saver].into_iter().flatten().min()
