@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 use impel_core::state::decision::{DECISIONS, Decision};
 use serde_json::Value;
 
-use super::options::{Word, Words, bundle_words, connect, read};
-use super::{FAILED, print, understood};
+use super::options::{Word, Words, connect, read};
+use super::verify::{Found, verify};
+use super::{FAILED, understood};
 use crate::audit::bundle::{self, Writer};
 use crate::audit::completions::Place;
 use crate::audit::source::Live;
@@ -70,7 +71,7 @@ pub fn run(words: &[Vec<u8>]) -> ExitCode {
     if let Some((first, rest)) = words.split_first()
         && first == b"verify"
     {
-        return verify(rest);
+        return verify(NAME, &format!("{HELP}{EXITS}"), rest, examine_bundle);
     }
     let help = &format!("{HELP}\n{}{EXITS}", address::HELP);
     let (arguments, words) = match understood(NAME, help, read(words, parse)) {
@@ -244,40 +245,16 @@ fn page(question: &Question, totals: &Totals) -> String {
     text
 }
 
-fn verify(words: &[Vec<u8>]) -> ExitCode {
-    let (folder, wanted) = match understood(NAME, &format!("{HELP}{EXITS}"), bundle_words(words)) {
-        Ok(understood) => understood,
-        Err(code) => return code,
-    };
-    match examine_bundle(&folder, wanted.as_deref()) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(NOT_ACCEPTED),
-        Err(trouble) => {
-            eprintln!("impel audit: {}: {trouble}", folder.display());
-            ExitCode::from(FAILED)
-        }
-    }
-}
-
-fn examine_bundle(folder: &Path, wanted: Option<&str>) -> Result<bool, Trouble> {
+/// Draws all conclusions of a bundle again.
+fn examine_bundle(folder: &Path) -> Result<Found, Trouble> {
     let temporary = std::env::temp_dir().join(format!("impel-verify-{}", std::process::id()));
     fs::create_dir(&temporary)?;
     let verified = bundle::verify(folder, &temporary);
     fs::remove_dir_all(&temporary)?;
     let verified = verified?;
-    let mut differences = verified.differences;
-    if wanted.is_some_and(|wanted| wanted != verified.sum) {
-        differences.push(format!("SHA256SUMS: its sum is {}", verified.sum));
-    }
-    for difference in &differences {
-        print(&format!("ALTERED {difference}\n"));
-    }
-    if !differences.is_empty() {
-        return Ok(false);
-    }
     let entries = verified.totals.as_ref().map_or(0, |totals| totals.entries);
     let accepted =
         if verified.totals.is_some_and(|totals| totals.is_accepted()) { "all ACCEPT" } else { "not all ACCEPT" };
-    print(&format!("unaltered: {entries} entries, {accepted}, sum {}\n", verified.sum));
-    Ok(true)
+    let content = format!("{entries} entries, {accepted}");
+    Ok(Found { differences: verified.differences, content, sum: verified.sum })
 }

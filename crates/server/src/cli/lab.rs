@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use impel_core::state::decision::Decision;
 
-use super::options::{Word, Words, bundle_words, read};
+use super::options::{Word, Words, read};
+use super::verify::{Found, verify};
 use super::{FAILED, print, understood};
 use crate::audit::Trouble;
 use crate::calendar::timestamp;
@@ -17,9 +18,6 @@ use crate::lab::plan::IDLE_MAX_MS;
 use crate::lab::{Options, bundle, run as run_lab};
 
 const NAME: &str = "lab";
-
-/// Exit code of verify: a bundle is not as it was.
-const ALTERED: u8 = 1;
 
 /// Longest prefix, in bytes.
 const PREFIX_MAX_BYTES: usize = 200;
@@ -73,7 +71,7 @@ pub fn run(words: &[Vec<u8>]) -> ExitCode {
     if let Some((first, rest)) = words.split_first()
         && first == b"verify"
     {
-        return verify(rest);
+        return verify(NAME, &format!("{HELP}{EXITS}"), rest, examine);
     }
     let help = &format!("{HELP}\n{}{EXITS}", address::HELP);
     let (arguments, words) = match understood(NAME, help, read(words, parse)) {
@@ -211,34 +209,9 @@ fn page(report: &Report) -> String {
     text + &format!("{:<16} {}\n", "the run", report.decision.name())
 }
 
-fn verify(words: &[Vec<u8>]) -> ExitCode {
-    let (folder, wanted) = match understood(NAME, &format!("{HELP}{EXITS}"), bundle_words(words)) {
-        Ok(understood) => understood,
-        Err(code) => return code,
-    };
-    match examine(&folder, wanted.as_deref()) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(ALTERED),
-        Err(trouble) => {
-            eprintln!("impel lab: {}: {trouble}", folder.display());
-            ExitCode::from(FAILED)
-        }
-    }
-}
-
-/// Is the bundle as it was?
-fn examine(folder: &Path, wanted: Option<&str>) -> Result<bool, Trouble> {
+/// Draws all conclusions of a bundle again.
+fn examine(folder: &Path) -> Result<Found, Trouble> {
     let verified = bundle::verify(folder)?;
-    let mut differences = verified.differences;
-    if wanted.is_some_and(|wanted| wanted != verified.sum) {
-        differences.push(format!("SHA256SUMS: its sum is {}", verified.sum));
-    }
-    for difference in &differences {
-        print(&format!("ALTERED {difference}\n"));
-    }
-    let decision = verified.decision.map_or("no decision", Decision::name);
-    if differences.is_empty() {
-        print(&format!("unaltered: {decision}, sum {}\n", verified.sum));
-    }
-    Ok(differences.is_empty())
+    let content = verified.decision.map_or("no decision", Decision::name).to_owned();
+    Ok(Found { differences: verified.differences, content, sum: verified.sum })
 }

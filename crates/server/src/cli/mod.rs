@@ -11,6 +11,7 @@ pub mod lab;
 mod options;
 pub mod restore;
 pub mod tail;
+mod verify;
 pub mod work;
 
 use std::ffi::OsString;

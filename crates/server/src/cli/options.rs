@@ -1,6 +1,5 @@
 //! Reading the options of the commands that talk to a server: `--name value` or `--name=value`, until `--`.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::client::{Address, Connection, Failure};
@@ -96,25 +95,6 @@ pub(super) fn read<'a, T>(
 ) -> Result<Option<(T, Words<'a>)>, String> {
     let mut words = Words::new(words)?;
     Ok(parse(&mut words)?.map(|arguments| (arguments, words)))
-}
-
-/// The words of a command that verifies a bundle: its folder, and the sum that it must have, if that is told.
-pub(super) fn bundle_words(words: &[Vec<u8>]) -> Result<Option<(PathBuf, Option<String>)>, String> {
-    let (mut folder, mut wanted) = (None, None);
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
-        match &word[..] {
-            b"--help" | b"-h" => return Ok(None),
-            b"--sum" => {
-                let sum = words.next().ok_or("--sum wants a value")?;
-                wanted = Some(String::from_utf8_lossy(sum).to_ascii_lowercase());
-            }
-            [b'-', ..] => return Err(format!("there is no option {}", word.escape_ascii())),
-            _ if folder.is_none() => folder = Some(super::path(word)),
-            _ => return Err("one directory is wanted".into()),
-        }
-    }
-    Ok(Some((folder.ok_or("a directory is wanted")?, wanted)))
 }
 
 /// Connects.
