@@ -2,7 +2,7 @@
 //! model that follows each reply. After a crash the server holds the model, or the model after the one command that
 //! was not answered.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use impel_sim::model::Model;
@@ -14,7 +14,7 @@ use super::id::Span;
 use super::maker::Maker;
 use super::random::Random;
 use super::twin::{Twin, allows, run_on, shown, stream};
-use super::view::{ask, now_ms};
+use super::view::{ask, now_ms, trouble};
 use crate::resp::{Address, Client, ClientError, Value};
 
 /// How long a reply may take.
@@ -88,15 +88,11 @@ impl Owner {
             loop {
                 self.step(&mut client)?;
                 if !self.trouble.is_empty() {
-                    return Ok(());
+                    return Ok(None);
                 }
             }
         });
-        match outcome {
-            Err(ClientError::Closed(_)) if killed.load(Ordering::SeqCst) => {}
-            Err(error) => self.trouble.push(format!("{error}, before the server was killed")),
-            Ok(()) => {}
-        }
+        self.trouble.extend(trouble(outcome, killed));
     }
 
     fn step(&mut self, client: &mut Client) -> Result<(), ClientError> {

@@ -1,13 +1,13 @@
 //! The load that looks at order and speed: one connection adds to a stream of its own in pipelines, with a running
 //! number as the value of each entry.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use super::check::{Findings, check_pipeline};
 use super::id::{Id, id_text};
 use super::owner::REPLY_WAIT;
 use super::random::Random;
-use super::view::{ask, field, id, int, read_entries};
+use super::view::{ask, field, id, int, read_entries, trouble};
 use crate::resp::{Address, Client, ClientError, encode_command};
 
 /// A stream that has become longer is deleted, and a new one begun: each check reads all of it.
@@ -54,13 +54,9 @@ impl Pipeline {
             while self.trouble.is_empty() {
                 self.batch(&mut client)?;
             }
-            Ok(())
+            Ok(None)
         });
-        match outcome {
-            Err(ClientError::Closed(_)) if killed.load(Ordering::SeqCst) => {}
-            Err(error) => self.trouble.push(format!("{error}, before the server was killed")),
-            Ok(()) => {}
-        }
+        self.trouble.extend(trouble(outcome, killed));
     }
 
     fn batch(&mut self, client: &mut Client) -> Result<(), ClientError> {

@@ -2,13 +2,13 @@
 //! and acknowledge most of what they get.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use super::check::{Ack, Delivery, Findings, GroupLog, GroupView, Mark, SharedLog, SharedView, check_shared};
 use super::id::{Id, id_text};
 use super::owner::REPLY_WAIT;
 use super::random::Random;
-use super::view::{ask, entry, id, int, items, read_entries, read_pending, read_position};
+use super::view::{ask, entry, id, int, items, read_entries, read_pending, read_position, trouble};
 use crate::resp::{Address, Client, ClientError, Value};
 
 /// Producers of the stream.
@@ -233,15 +233,6 @@ fn mark(fields: &[String]) -> Result<Mark, String> {
     match fields {
         [p, producer, n, value] if p == "p" && n == "n" => Ok((number(producer)?, number(value)?)),
         other => Err(format!("an entry holds {other:?}")),
-    }
-}
-
-/// An end of the connection is right once the server was killed; everything else is told.
-fn trouble(outcome: Result<Option<String>, ClientError>, killed: &AtomicBool) -> Option<String> {
-    match outcome {
-        Err(ClientError::Closed(_)) if killed.load(Ordering::SeqCst) => None,
-        Err(error) => Some(format!("{error}, before the server was killed")),
-        Ok(trouble) => trouble,
     }
 }
 

@@ -1,10 +1,11 @@
 //! Asking a server, and taking its replies apart.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::id::{Id, parse_id};
-use crate::resp::{Client, Value};
+use crate::resp::{Client, ClientError, Value};
 
 /// Unix time in ms.
 pub fn now_ms() -> i64 {
@@ -23,6 +24,15 @@ pub fn ask<A: AsRef<[u8]>>(client: &mut Client, words: &[A]) -> Result<Value, St
         Ok(Value::Error(text)) => Err(format!("{}: {}", said(), String::from_utf8_lossy(&text))),
         Ok(value) => Ok(value),
         Err(error) => Err(format!("{}: {error}", said())),
+    }
+}
+
+/// What a load came to: an end of the connection is right once the server was killed; everything else is told.
+pub fn trouble(outcome: Result<Option<String>, ClientError>, killed: &AtomicBool) -> Option<String> {
+    match outcome {
+        Err(ClientError::Closed(_)) if killed.load(Ordering::SeqCst) => None,
+        Err(error) => Some(format!("{error}, before the server was killed")),
+        Ok(trouble) => trouble,
     }
 }
 

@@ -3,14 +3,14 @@
 //! emitted entry, nothing is completed that is still pending, and no entry has got lost between the books.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use super::check::Findings;
 use super::command::list;
 use super::id::{Id, id_text};
 use super::owner::REPLY_WAIT;
 use super::random::Random;
-use super::view::{ask, field, id, items, read_entries, read_pending};
+use super::view::{ask, field, id, items, read_entries, read_pending, trouble};
 use crate::resp::{Address, Client, ClientError, Value};
 
 const GROUP: &str = "g";
@@ -206,13 +206,9 @@ impl Work {
             while self.trouble.is_empty() {
                 self.step(&mut client)?;
             }
-            Ok(())
+            Ok(None)
         });
-        match outcome {
-            Err(ClientError::Closed(_)) if killed.load(Ordering::SeqCst) => {}
-            Err(error) => self.trouble.push(format!("{error}, before the server was killed")),
-            Ok(()) => {}
-        }
+        self.trouble.extend(trouble(outcome, killed));
     }
 
     fn call(&mut self, client: &mut Client, words: &[&str], asking: Asking) -> Result<Value, ClientError> {
